@@ -1,0 +1,61 @@
+"""The native engine as plain Python values; `as2d_cli.decoding` makes classes of them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+class NativeError(Exception):
+    """Anything that the engine cannot do; one line."""
+
+class NativeCancelled(Exception):
+    """A call that was ended from another thread."""
+
+def topology() -> dict[str, Any]: ...
+
+class Run:
+    def submit(
+        self,
+        index: int,
+        samples: npt.NDArray[np.float32],
+        prompt: Sequence[int],
+        max_tokens: int,
+        language: str = "",
+        translate: bool = False,
+    ) -> None: ...
+    def finish(self) -> None: ...
+    def cancel(self) -> None: ...
+    def poll(self, timeout: float) -> list[dict[str, Any]]: ...
+    def counters(self) -> dict[str, Any]: ...
+
+class ScriptedDrafter:
+    def __init__(
+        self,
+        script: Mapping[int, Sequence[int]],
+        ending: str = "end",
+        token_seconds: float = 0.0,
+        encode_seconds: float = 0.0,
+    ) -> None: ...
+    def release(self) -> None: ...
+
+class Engine:
+    def __init__(
+        self, ort_library: Path, target: Path, cores: Sequence[int], threads: int
+    ) -> None: ...
+    @staticmethod
+    def scripted(
+        script: Mapping[int, Sequence[int]],
+        step_seconds: float = 0.0,
+        encode_seconds: float = 0.0,
+    ) -> Engine: ...
+    def load_drafter(self, drafter: Path, cores: Sequence[int], threads: int) -> None: ...
+    def set_drafter(self, drafter: ScriptedDrafter) -> None: ...
+    def has_drafter(self) -> bool: ...
+    def start(self, method: str, budget: int, exact: bool) -> Run: ...
+    def language_probabilities(
+        self, samples: npt.NDArray[np.float32]
+    ) -> list[tuple[str, float]]: ...
+    def cancel_language_probabilities(self) -> None: ...
+    def lanes(self) -> dict[str, Any]: ...

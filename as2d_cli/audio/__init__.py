@@ -1,0 +1,1 @@
+"""Any file or stream -> 16 kHz mono float32 -> windows. Knows no model."""

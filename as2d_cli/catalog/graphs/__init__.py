@@ -1,0 +1,1 @@
+"""Builders of ONNX graphs from weights."""

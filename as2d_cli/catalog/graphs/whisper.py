@@ -1,0 +1,345 @@
+"""Whisper as two ONNX graphs: PCM to cross-attention keys and values, and one decoder step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from as2d_cli.catalog.graphs import mel
+from as2d_cli.catalog.graphs.blocks import (
+    FLOAT,
+    INT32,
+    INT64,
+    MICROSOFT,
+    Floats,
+    GraphBuilder,
+    Linear,
+    Norm,
+)
+
+_MIN_POWER = 1e-10
+_DYNAMIC_RANGE = 8.0
+
+
+@dataclass(frozen=True)
+class FeedForward:
+    """Norm, widening layer, GELU, narrowing layer."""
+
+    norm: Norm
+    widen: Linear
+    narrow: Linear
+
+
+@dataclass(frozen=True)
+class SelfAttention:
+    """Norm, the stacked query/key/value layer [3 * width, width], output layer."""
+
+    norm: Norm
+    query_key_value: Linear
+    output: Linear
+
+
+@dataclass(frozen=True)
+class CrossAttention:
+    """Norm, query layer, the stacked key/value layer [2 * width, width] over audio, output."""
+
+    norm: Norm
+    query: Linear
+    key_value: Linear
+    output: Linear
+
+
+@dataclass(frozen=True)
+class EncoderLayer:
+    """One transformer layer of the encoder."""
+
+    attention: SelfAttention
+    feed_forward: FeedForward
+
+
+@dataclass(frozen=True)
+class DecoderLayer:
+    """One transformer layer of the decoder."""
+
+    attention: SelfAttention
+    cross: CrossAttention
+    feed_forward: FeedForward
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A one-dimensional convolution: ``weight`` [channels out, channels in, 3], ``bias``."""
+
+    weight: Floats
+    bias: Floats
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Encoder weights; ``positions`` float32 [1500, width]."""
+
+    convolutions: tuple[Convolution, Convolution]
+    positions: Floats
+    layers: tuple[EncoderLayer, ...]
+    norm: Norm
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Decoder weights.
+
+    ``embeddings`` [vocabulary, width] and ``positions`` [context, width] keep the type they were
+    published in: they are only looked up, and float16 tables load in half the time.
+    """
+
+    embeddings: npt.NDArray[np.floating]
+    positions: npt.NDArray[np.floating]
+    layers: tuple[DecoderLayer, ...]
+    norm: Norm
+
+
+@dataclass(frozen=True)
+class Whisper:
+    """A Whisper model's weights and the two facts that no shape tells."""
+
+    encoder: Encoder
+    decoder: Decoder
+    encoder_heads: int
+    decoder_heads: int
+
+    @property
+    def width(self) -> int:
+        """Model dimension."""
+        return int(self.decoder.embeddings.shape[1])
+
+    @property
+    def head_size(self) -> int:
+        """Dimension of one decoder head."""
+        return self.width // self.decoder_heads
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Rows of the embedding table."""
+        return int(self.decoder.embeddings.shape[0])
+
+    @property
+    def context(self) -> int:
+        """Positions of the decoder."""
+        return int(self.decoder.positions.shape[0])
+
+    @property
+    def audio_positions(self) -> int:
+        """Encoder positions of a full window."""
+        return int(self.encoder.positions.shape[0])
+
+
+def write_encoder(model: Whisper, path: Path, *, signed_weights: bool = True) -> list[Path]:
+    """Write the encoder graph; returns the files written.
+
+    Input ``audio`` float32 [1, 480000], 16 kHz, zero padded. Outputs ``cross_k_{l}`` and
+    ``cross_v_{l}`` float32 [1, heads, audio positions, head size] for every decoder layer.
+    """
+    graph = GraphBuilder("whisper_encoder", signed_weights=signed_weights)
+    audio = graph.input("audio", FLOAT, [1, mel.WINDOW_SAMPLES])
+    bands = model.encoder.convolutions[0].weight.shape[1]
+    x = _subsample(graph, log_mel(graph, audio, bands), model.encoder)
+    x = _encoder_layers(graph, x, model)
+    _cross_projections(graph, x, model)
+    return graph.save(path)
+
+
+def write_decoder(
+    model: Whisper,
+    path: Path,
+    language_tokens: Sequence[int],
+    *,
+    signed_weights: bool = True,
+) -> list[Path]:
+    """Write the graph of one decoder step over R rows; returns the files written.
+
+    Inputs: ``tokens`` int64 [1, R], ``positions`` int64 [R], ``seqlens_k`` int32 [1] (total - 1),
+    ``total_sequence_length`` int32 [], ``suppress`` float32 [vocabulary] (added to the logits),
+    ``past_k_{l}``/``past_v_{l}`` float32 [1, heads, context, head size], ``cross_k_{l}``/
+    ``cross_v_{l}`` as the encoder gives them. Outputs: ``next`` int64 [1, R], ``log_prob``
+    float32 [1, R] of it, ``language_logits`` float32 [1, R, len(language_tokens)] before
+    suppression (only with language tokens), ``present_k_{l}``/``present_v_{l}``, to be bound on
+    the past buffers.
+    """
+    graph = GraphBuilder("whisper_decoder", signed_weights=signed_weights)
+    vocabulary = model.vocabulary_size
+    tokens = graph.input("tokens", INT64, [1, "rows"])
+    positions = graph.input("positions", INT64, ["rows"])
+    graph.input("seqlens_k", INT32, [1])
+    graph.input("total_sequence_length", INT32, [])
+    suppress = graph.input("suppress", FLOAT, [vocabulary])
+
+    x = _embed(graph, model.decoder, tokens, positions)
+    x = _decoder_layers(graph, x, model)
+    embeddings = np.asarray(model.decoder.embeddings, dtype=np.float32)
+    logits = graph.row_linear(x, Linear(embeddings))
+    if language_tokens:
+        graph.node(
+            "Gather",
+            [logits, graph.constant(np.array(language_tokens, dtype=np.int64))],
+            ["language_logits"],
+            axis=-1,
+        )
+    _choose(graph, logits, suppress)
+    graph.output("next", INT64, [1, "rows"])
+    graph.output("log_prob", FLOAT, [1, "rows"])
+    if language_tokens:
+        graph.output("language_logits", FLOAT, [1, "rows", len(language_tokens)])
+    cache = [1, model.decoder_heads, model.context, model.head_size]
+    audio = [1, model.decoder_heads, model.audio_positions, model.head_size]
+    for layer in range(len(model.decoder.layers)):
+        for kind in "kv":
+            graph.input(f"past_{kind}_{layer}", FLOAT, cache)
+            graph.input(f"cross_{kind}_{layer}", FLOAT, audio)
+            graph.output(f"present_{kind}_{layer}", FLOAT, cache)
+    return graph.save(path)
+
+
+def log_mel(graph: GraphBuilder, audio: str, bands: int) -> str:
+    """Whisper's log-mel features of ``audio`` [1, 480000] as [1, bands, 3000]; see ``mel``."""
+    half = mel.FFT_SIZE // 2
+    padded = graph.node("Pad", [audio, graph.shape(0, half, 0, half)], mode="reflect")
+    padded = graph.node("Unsqueeze", [padded, graph.shape(1)])
+    # The Fourier transform as a strided convolution. It makes one frame more than Whisper keeps.
+    basis = graph.constant(mel.fourier_basis()[:, None, :])
+    spectrum = graph.node("Conv", [padded, basis], strides=[mel.HOP], kernel_shape=[mel.FFT_SIZE])
+    spectrum = graph.node(
+        "Slice", [spectrum, graph.shape(0), graph.shape(mel.FRAMES), graph.shape(2)]
+    )
+    squares = graph.node("Mul", [spectrum, spectrum])
+    real, imaginary = graph.fresh("real"), graph.fresh("imaginary")
+    graph.node("Split", [squares, graph.shape(mel.BINS, mel.BINS)], [real, imaginary], axis=1)
+    power = graph.node("Add", [real, imaginary])
+    energy = graph.node("MatMul", [graph.constant(mel.mel_filters(bands)), power])
+    energy = graph.node("Max", [energy, graph.scalar(_MIN_POWER)])
+    # ONNX has the natural logarithm only.
+    logs = graph.node("Mul", [graph.node("Log", [energy]), graph.scalar(float(1 / np.log(10.0)))])
+    peak = graph.node("ReduceMax", [logs], axes=[0, 1, 2], keepdims=1)
+    logs = graph.node("Max", [logs, graph.node("Sub", [peak, graph.scalar(_DYNAMIC_RANGE)])])
+    quarter = graph.scalar(0.25)
+    return graph.node("Add", [graph.node("Mul", [logs, quarter]), graph.scalar(1.0)])
+
+
+def _subsample(graph: GraphBuilder, features: str, encoder: Encoder) -> str:
+    """Two convolutions, the second of stride 2, and positions: [1, audio positions, width]."""
+    x = features
+    for convolution, stride in zip(encoder.convolutions, (1, 2), strict=True):
+        weights = [graph.constant(convolution.weight), graph.constant(convolution.bias)]
+        x = graph.gelu(
+            graph.node("Conv", [x, *weights], pads=[1, 1], strides=[stride], kernel_shape=[3])
+        )
+    x = graph.node("Transpose", [x], perm=[0, 2, 1])
+    return graph.node("Add", [x, graph.constant(encoder.positions[None])])
+
+
+def _encoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
+    layers = model.encoder.layers
+    normed = graph.norm(x, layers[0].attention.norm)
+    for index, layer in enumerate(layers):
+        parts = graph.dynamic_linears(normed, _rows(layer.attention.query_key_value, 3))
+        attended = graph.node(
+            "MultiHeadAttention", parts, domain=MICROSOFT, num_heads=model.encoder_heads
+        )
+        (update,) = graph.dynamic_linears(attended, [layer.attention.output])
+        normed, x = graph.add_norm(x, update, layer.feed_forward.norm)
+        (wide,) = graph.dynamic_linears(normed, [layer.feed_forward.widen])
+        (update,) = graph.dynamic_linears(graph.gelu(wide), [layer.feed_forward.narrow])
+        last = index + 1 == len(layers)
+        following = model.encoder.norm if last else layers[index + 1].attention.norm
+        normed, x = graph.add_norm(x, update, following)
+    return normed
+
+
+def _cross_projections(graph: GraphBuilder, x: str, model: Whisper) -> None:
+    heads, size = model.decoder_heads, model.head_size
+    linears = [half for d in model.decoder.layers for half in _rows(d.cross.key_value, 2)]
+    names = [f"cross_{kind}_{d}" for d in range(len(model.decoder.layers)) for kind in "kv"]
+    split = graph.shape(1, -1, heads, size)
+    for name, flat in zip(names, graph.dynamic_linears(x, linears), strict=True):
+        by_head = graph.node("Reshape", [flat, split])
+        graph.node("Transpose", [by_head], [name], perm=[0, 2, 1, 3])
+        graph.output(name, FLOAT, [1, heads, model.audio_positions, size])
+
+
+def _embed(graph: GraphBuilder, decoder: Decoder, tokens: str, positions: str) -> str:
+    parts = []
+    for table, ids in ((decoder.embeddings, tokens), (decoder.positions, positions)):
+        rows = graph.node("Gather", [graph.constant(table), ids])
+        # The cast comes after the look-up: before it, the runtime would widen the whole table.
+        parts.append(graph.node("Cast", [rows], to=FLOAT))
+    return graph.node("Add", parts)
+
+
+def _decoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
+    layers = model.decoder.layers
+    heads = model.decoder_heads
+    normed = graph.norm(x, layers[0].attention.norm)
+    for index, layer in enumerate(layers):
+        stacked = graph.row_linear(normed, layer.attention.query_key_value)
+        attended = graph.fresh("attended")
+        graph.node(
+            "GroupQueryAttention",
+            [
+                stacked,
+                "",
+                "",
+                f"past_k_{index}",
+                f"past_v_{index}",
+                "seqlens_k",
+                "total_sequence_length",
+            ],
+            [attended, f"present_k_{index}", f"present_v_{index}"],
+            domain=MICROSOFT,
+            num_heads=heads,
+            kv_num_heads=heads,
+            scale=float(model.head_size) ** -0.5,
+            do_rotary=0,
+        )
+        update = graph.row_linear(attended, layer.attention.output)
+        normed, x = graph.add_norm(x, update, layer.cross.norm)
+        query = graph.row_linear(normed, layer.cross.query)
+        attended = graph.node(
+            "MultiHeadAttention",
+            [query, f"cross_k_{index}", f"cross_v_{index}"],
+            domain=MICROSOFT,
+            num_heads=heads,
+        )
+        update = graph.row_linear(attended, layer.cross.output)
+        normed, x = graph.add_norm(x, update, layer.feed_forward.norm)
+        wide = graph.row_linear(normed, layer.feed_forward.widen)
+        update = graph.row_linear(graph.gelu(wide), layer.feed_forward.narrow)
+        last = index + 1 == len(layers)
+        following = model.decoder.norm if last else layers[index + 1].attention.norm
+        normed, x = graph.add_norm(x, update, following)
+    return normed
+
+
+def _choose(graph: GraphBuilder, logits: str, suppress: str) -> None:
+    """``next``: the best token of each row; ``log_prob``: its log-probability."""
+    allowed = graph.node("Add", [logits, suppress])
+    best, index = graph.fresh("best"), graph.fresh("index")
+    # Half the time of ArgMax, with the same choice among equals: the smallest id.
+    graph.node("TopK", [allowed, graph.shape(1)], [best, index], axis=-1)
+    last = graph.shape(-1)
+    graph.node("Squeeze", [index, last], ["next"])
+    # LogSoftmax works row by row; sums and logarithms of a few values at once would take another
+    # path for another number of rows, and give another last bit.
+    shares = graph.node("LogSoftmax", [allowed], axis=-1)
+    share = graph.node("GatherElements", [shares, index], axis=-1)
+    graph.node("Squeeze", [share, last], ["log_prob"])
+
+
+def _rows(linear: Linear, parts: int) -> list[Linear]:
+    """Cut a stacked layer into ``parts`` equal layers."""
+    weights = np.split(linear.weight, parts)
+    if linear.bias is None:
+        return [Linear(weight) for weight in weights]
+    return [Linear(w, b) for w, b in zip(weights, np.split(linear.bias, parts), strict=True)]

@@ -1,0 +1,199 @@
+"""A target and a drafter, loaded and ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from as2d_cli import _native
+from as2d_cli.decoding.counters import Counters
+from as2d_cli.decoding.events import Event, event_from_native
+from as2d_cli.decoding.ort_library import ort_library
+from as2d_cli.decoding.plan import Plan
+from as2d_cli.errors import As2dError, ExitStatus
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["Engine", "Run", "Window"]
+
+
+class ModelFolder(Protocol):
+    """What the engine needs to know of a bundle."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def path(self) -> Path: ...
+
+
+@dataclass(frozen=True)
+class Window:
+    """One stretch of audio together with the request.
+
+    Attributes:
+        index: counts up from 0 within a run.
+        start: seconds from the beginning of the input; not used by the engine.
+        samples: float32 [n], 16 kHz mono, n at most the target's window length; copied.
+        prompt: the target's tokens before the first committed one.
+        max_tokens: commits at most this many.
+        language: code of the spoken language, for drafters.
+        translate: the text is wanted in English.
+    """
+
+    index: int
+    start: float
+    samples: npt.NDArray[np.float32]
+    prompt: Sequence[int]
+    max_tokens: int
+    language: str = ""
+    translate: bool = False
+
+
+class Run:
+    """Windows in, events out. Used by one thread, but `cancel`, which any thread may call.
+
+    Dropping it cancels what still goes on.
+    """
+
+    def __init__(self, native: _native.Run, engine: _native.Engine, exact: bool) -> None:
+        self._native = native
+        self._engine = engine
+        self._exact = exact
+
+    def submit(self, window: Window) -> None:
+        """Queues a window; never blocks.
+
+        Raises:
+            As2dError: the request cannot be served.
+        """
+        try:
+            self._native.submit(
+                window.index,
+                window.samples,
+                list(window.prompt),
+                window.max_tokens,
+                window.language,
+                window.translate,
+            )
+        except _native.NativeError as error:
+            raise As2dError(str(error)) from error
+
+    def finish(self) -> None:
+        """No more windows will come."""
+        self._native.finish()
+
+    def cancel(self) -> None:
+        """Ends the run soon; its last event still comes."""
+        self._native.cancel()
+
+    def poll(self, timeout: float) -> list[Event]:
+        """Takes the events so far; waits up to `timeout` seconds for the first, without the GIL."""
+        return [event_from_native(event) for event in self._native.poll(timeout)]
+
+    def counters(self) -> Counters:
+        """What the run has done so far."""
+        return Counters(**self._native.counters(), lanes=self._engine.lanes(), exact=self._exact)
+
+
+class Engine:
+    """Models on their lanes; one run at a time. Use it in a ``with`` statement.
+
+    Attributes:
+        warnings: one line for a drafter that could not be loaded; the target then goes alone.
+    """
+
+    def __init__(self, native: _native.Engine, plan: Plan, warnings: Sequence[str] = ()) -> None:
+        self._native: _native.Engine | None = native
+        self._plan = plan
+        self.warnings = list(warnings)
+
+    @classmethod
+    def open(cls, target: ModelFolder, drafter: ModelFolder | None, plan: Plan) -> Self:
+        """Loads both bundles.
+
+        Raises:
+            As2dError: status UNAVAILABLE; the target cannot be loaded.
+        """
+        try:
+            native = _native.Engine(ort_library(), target.path, *_lane(plan.target_cores, plan.pin))
+        except _native.NativeError as error:
+            raise As2dError(str(error), status=ExitStatus.UNAVAILABLE) from error
+        warnings = []
+        if drafter is not None and plan.method == "as2d":
+            try:
+                native.load_drafter(drafter.path, *_lane(plan.draft_cores, plan.pin))
+            except _native.NativeError as error:
+                warnings.append(f"no drafter, the target goes alone: {error}")
+        return cls(native, plan, warnings)
+
+    @classmethod
+    def scripted(
+        cls,
+        target: Mapping[int, Sequence[int]],
+        drafter: _native.ScriptedDrafter | None,
+        plan: Plan,
+        *,
+        step_seconds: float = 0.0,
+        encode_seconds: float = 0.0,
+    ) -> Self:
+        """An engine without models: in a window the target says `target[round(samples[0])]`."""
+        script = {index: list(tokens) for index, tokens in target.items()}
+        native = _native.Engine.scripted(script, step_seconds, encode_seconds)
+        if drafter is not None:
+            native.set_drafter(drafter)
+        return cls(native, plan)
+
+    def set_drafter(self, drafter: _native.ScriptedDrafter) -> None:
+        """Puts a drafter that replays known tokens of the target in the place of the one loaded."""
+        self._open().set_drafter(drafter)
+
+    def detect_language(self, samples: npt.NDArray[np.float32]) -> tuple[str, float]:
+        """Code and probability of the likeliest language of float32 [n], at most one window.
+
+        Blocks for one encoder pass, which decoding the same window then saves.
+
+        Raises:
+            As2dError: the target knows one language only.
+        """
+        try:
+            found: list[tuple[str, float]] = self._open().language_probabilities(samples)
+        except _native.NativeError as error:
+            raise As2dError(str(error)) from error
+        return max(found, key=lambda entry: entry[1])
+
+    def start(self, draft: bool = True) -> Run:
+        """Starts a run; `draft` False lets the target go alone."""
+        native = self._open()
+        method = self._plan.method if draft else "target"
+        run = native.start(method, self._plan.budget, self._plan.exact)
+        return Run(run, native, self._plan.exact)
+
+    def close(self) -> None:
+        """Frees the models once no run uses them."""
+        self._native = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _open(self) -> _native.Engine:
+        if self._native is None:
+            raise RuntimeError("the engine is closed")
+        return self._native
+
+
+def _lane(cores: Sequence[int], pin: bool) -> tuple[list[int], int]:
+    """Cores to pin to, and the number of threads where they are not pinned."""
+    return (list(cores) if pin else [], max(1, len(cores)))

@@ -1,0 +1,181 @@
+"""How the two lanes share the cores, fixed for a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from as2d_cli.errors import As2dError, ExitStatus
+
+__all__ = ["Machine", "Plan", "make_plan", "this_machine"]
+
+MOST_CORES = 1024
+"""Core ids are below this: the size of the kernel's usual mask."""
+
+MOST_TARGET_CORES = 8
+"""More cores than this no longer speed up a step of a small model: each gets too little work."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cores, method and budget of a run.
+
+    Attributes:
+        method: ``as2d`` or ``target``.
+        target_cores: core of each thread of the target lane, the lane's own thread first.
+        draft_cores: the same of the draft lane; empty when there is none.
+        budget: most candidates per verify step.
+        exact: commit exactly what the target alone would.
+        pin: bind threads to their cores; False where the platform cannot.
+    """
+
+    method: str
+    target_cores: tuple[int, ...]
+    draft_cores: tuple[int, ...]
+    budget: int
+    exact: bool = True
+    pin: bool = True
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The cores that this process may use.
+
+    Attributes:
+        clusters: core ids of each group of equal cores, the fastest group first.
+        quota: cores' worth of time that the container grants, 0 without a limit.
+        can_pin: the platform can bind threads to cores.
+    """
+
+    clusters: tuple[tuple[int, ...], ...]
+    quota: float = 0.0
+    can_pin: bool = True
+
+    @property
+    def cores(self) -> tuple[int, ...]:
+        """All of them, the fastest first."""
+        return tuple(core for cluster in self.clusters for core in cluster)
+
+
+def this_machine() -> Machine:
+    """The machine this runs on."""
+    from as2d_cli import _native
+
+    topology: dict[str, Any] = _native.topology()
+    return Machine(
+        clusters=tuple(tuple(c["cores"]) for c in topology["clusters"]),
+        quota=topology["quota"],
+        can_pin=topology["can_pin"],
+    )
+
+
+def make_plan(
+    method: str,
+    budget: int,
+    target_cores: str | None = None,
+    draft_cores: str | None = None,
+    *,
+    machine: Machine | None = None,
+) -> Plan:
+    """Shares the cores between the lanes.
+
+    A drafter is worth a core only where the target leaves one, so the method ``auto`` is ``as2d``
+    from four cores on and ``target`` below; whoever names cores for the draft lane wants ``as2d``.
+    Of equal cores the target gets the first, the drafter the rest: a quarter of them, at most two.
+    Where cores differ the target gets the fastest, and the drafter the last of those when there are
+    three or more, otherwise the slowest cluster. No more cores are used than a container's quota
+    grants.
+
+    Args:
+        method: ``auto``, ``as2d`` or ``target``.
+        budget: most candidates per verify step.
+        target_cores, draft_cores: lists such as "0-3,5", or None to choose.
+        machine: another machine than this one.
+
+    Raises:
+        As2dError: status USAGE; a list is wrong or names a core that may not be used.
+    """
+    machine = machine or this_machine()
+    if not machine.cores:
+        raise As2dError("no core may be used by this process", remedy="see taskset(1)")
+    named_target = _core_list(target_cores, "--target-cores", machine)
+    named_draft = _core_list(draft_cores, "--draft-cores", machine)
+    count = _granted(machine)
+    if method == "auto":
+        method = "as2d" if named_draft or count >= 4 else "target"
+    if method == "target":
+        chosen = named_target or _without_little(machine)[: min(count, MOST_TARGET_CORES)]
+        return Plan(method, chosen, (), budget, pin=machine.can_pin)
+    target, draft = _split(machine, count)
+    if named_target and not named_draft:
+        draft = _leave_out(machine.cores, named_target)[-max(1, len(draft)) :] or named_target[-1:]
+    if named_draft and not named_target:
+        left = _leave_out(_without_little(machine), named_draft) or _leave_out(
+            machine.cores, named_draft
+        )
+        target = left[: min(count, MOST_TARGET_CORES)] or named_draft[:1]
+    return Plan(method, named_target or target, named_draft or draft, budget, pin=machine.can_pin)
+
+
+def _granted(machine: Machine) -> int:
+    """Cores that can be kept busy: threads beyond the quota only wait for each other."""
+    count = len(machine.cores)
+    return max(1, min(count, math.floor(machine.quota))) if machine.quota > 0 else count
+
+
+def _without_little(machine: Machine) -> tuple[int, ...]:
+    """The cores of all clusters but the slowest, or of the only one.
+
+    A slow core makes the others wait for its part of every step.
+    """
+    clusters = machine.clusters[:-1] or machine.clusters
+    return tuple(core for cluster in clusters for core in cluster)
+
+
+def _split(machine: Machine, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Cores of the target and of the drafter."""
+    fast = _without_little(machine)
+    if len(machine.clusters) > 1 and len(fast) < 3:
+        return fast[:count], machine.clusters[-1][:2]
+    fast = fast[:count]
+    if len(fast) < 2:
+        return fast, fast  # one core: both lanes take turns on it
+    drafters = min(2, max(1, len(fast) // 4)) if len(machine.clusters) == 1 else 1
+    return fast[:-drafters][:MOST_TARGET_CORES], fast[-drafters:]
+
+
+def _leave_out(cores: Sequence[int], taken: Sequence[int]) -> tuple[int, ...]:
+    return tuple(core for core in cores if core not in taken)
+
+
+def _core_list(text: str | None, option: str, machine: Machine) -> tuple[int, ...]:
+    if text is None:
+        return ()
+    cores: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not (first.isascii() and first.isdigit()) or (
+            dash and not (last.isascii() and last.isdigit())
+        ):
+            raise _wrong(option, text, f"'{part}' is not a core or a range of cores", machine)
+        low, high = int(first), int(last) if dash else int(first)
+        if high < low:
+            raise _wrong(option, text, f"the range {part} runs backwards", machine)
+        if high >= MOST_CORES:
+            raise _wrong(option, text, f"there is no core {high}", machine)
+        cores.extend(range(low, high + 1))
+    for core in cores:
+        if core not in machine.cores:
+            raise _wrong(option, text, f"core {core} may not be used here", machine)
+        if cores.count(core) > 1:
+            raise _wrong(option, text, f"core {core} is named twice", machine)
+    return tuple(cores)
+
+
+def _wrong(option: str, text: str, problem: str, machine: Machine) -> As2dError:
+    usable = ",".join(str(core) for core in sorted(machine.cores))
+    return As2dError(
+        f"{option} {text}: {problem}", remedy=f"choose from {usable}", status=ExitStatus.USAGE
+    )

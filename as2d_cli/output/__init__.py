@@ -1,0 +1,1 @@
+"""Renderers, siblings behind one small interface, and the live dashboard. Knows no engine."""

@@ -1,0 +1,88 @@
+"""A result file that appears whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self, cast
+
+from as2d_cli.environment import Output
+from as2d_cli.errors import As2dError
+
+__all__ = ["ResultFile"]
+
+
+class ResultFile:
+    """Writes beside `path` and renames at `keep`; anything else leaves `path` as it was.
+
+    A path that exists and is no regular file (a FIFO, /dev/stdout, /dev/null) is written to
+    directly.
+
+    Attributes:
+        out: where to write.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises As2dError when nothing can be written there, before any work is done."""
+        self._path = path
+        self._temporary: Path | None = None
+        try:
+            if path.is_dir():
+                raise As2dError(f"--output {path} is a directory", remedy="give a file name")
+            if path.exists() and not path.is_file():
+                raw = cast(BinaryIO, path.open("wb"))
+            else:
+                # A link keeps pointing where it does; its target is what is replaced.
+                self._path = path.resolve()
+                number, name = tempfile.mkstemp(
+                    prefix=".as2d-", suffix=".part", dir=self._path.parent
+                )
+                self._temporary = Path(name)
+                os.fchmod(number, self._mode())
+                raw = cast(BinaryIO, os.fdopen(number, "wb"))
+        except OSError as e:
+            raise As2dError(
+                f"cannot write --output {path}: {e.strerror}", remedy="choose another place"
+            ) from e
+        self._raw = raw
+        self.out = Output(raw, f"--output {path}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with contextlib.suppress(OSError):
+            self._raw.close()
+        if self._temporary is not None:
+            self._temporary.unlink(missing_ok=True)
+
+    def keep(self) -> None:
+        """The result is complete: it gets its name.
+
+        Raises:
+            As2dError: the disk is full, or the folder went away.
+        """
+        self.out.flush()
+        try:
+            self._raw.close()
+            if self._temporary is not None:
+                self._temporary.replace(self._path)
+                self._temporary = None
+        except OSError as e:
+            raise As2dError(f"cannot write --output {self._path}: {e.strerror}") from e
+
+    def _mode(self) -> int:
+        """The permissions that a plain open() would have given, which mkstemp does not."""
+        if self._path.exists():
+            return self._path.stat().st_mode & 0o777
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

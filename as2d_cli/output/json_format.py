@@ -1,0 +1,86 @@
+"""JSON: one object per input, each on a line of its own."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from as2d_cli import __version__
+from as2d_cli.output.renderer import Renderer, Writer
+from as2d_cli.tasks.transcript import Transcript
+
+__all__ = ["JsonRenderer", "as_json"]
+
+
+class JsonRenderer(Renderer):
+    """Strict JSON (no NaN, no duplicate keys), one object per input, separated by newlines."""
+
+    def __init__(self, out: Writer, *, tokens: bool = False) -> None:
+        """`tokens`: add the ids of each segment's tokens."""
+        super().__init__(out)
+        self._tokens = tokens
+
+    def end(self, transcript: Transcript) -> None:
+        data = as_json(transcript, tokens=self._tokens)
+        self.out.write(json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n")
+        self.out.flush()
+
+
+def as_json(transcript: Transcript, *, tokens: bool = False) -> dict[str, Any]:
+    """The transcript as plain data. Seconds are floats; what is not known is None."""
+    info = transcript.info
+    segments = []
+    for s in transcript.segments:
+        entry: dict[str, Any] = {"start": round(s.start, 3), "end": round(s.end, 3), "text": s.text}
+        if tokens:
+            entry["tokens"] = list(s.tokens)
+        segments.append(entry)
+    counters = transcript.counters
+    return {
+        "file": info.name,
+        "duration": round(transcript.duration, 3),
+        "language": transcript.language,
+        "language_probability": _finite(transcript.language_probability),
+        "model": info.target,
+        "drafter": info.drafter,
+        "method": info.method,
+        "text": transcript.text,
+        "segments": segments,
+        "warnings": list(transcript.warnings),
+        "seconds": round(transcript.wall, 3),
+        "rates": _rates(transcript),
+        "counters": _clean(counters.as_json()) if counters is not None else None,
+        "version": __version__,
+    }
+
+
+def _rates(transcript: Transcript) -> dict[str, float | None]:
+    wall, counters = transcript.wall, transcript.counters
+    busy = counters is not None and wall > 0 and transcript.duration > 0
+    steps = sum(counters.verify_steps.values()) if counters is not None else 0
+    return {
+        "real_time": _ratio(transcript.duration, wall) if busy else None,
+        "tokens_per_second": _ratio(counters.committed, wall) if busy and counters else None,
+        "acceptance": _ratio(counters.accepted, counters.proposed) if counters else None,
+        "accepted_per_step": _ratio(counters.accepted, steps) if counters else None,
+    }
+
+
+def _ratio(a: float, b: float) -> float | None:
+    return round(a / b, 4) if b > 0 else None
+
+
+def _finite(x: float | None) -> float | None:
+    return round(x, 4) if x is not None and math.isfinite(x) else None
+
+
+def _clean(value: Any) -> Any:
+    """`value` with numbers that JSON has no word for as None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): _clean(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(v) for v in value]
+    return value

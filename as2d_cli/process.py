@@ -1,0 +1,82 @@
+"""What belongs to the process: signals, closed descriptors, the way out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+from as2d_cli.app import Terminated, run
+from as2d_cli.environment import Environment
+from as2d_cli.errors import ExitStatus
+
+__all__ = ["run_process"]
+
+_ABRUPT = (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED, ExitStatus.BROKEN_PIPE)
+
+
+def run_process(args: Sequence[str]) -> int:
+    """Runs `args` in this process's own environment and returns the exit status.
+
+    After an interruption it does not return: a thread may still be inside a native call (loading a
+    model, waiting for a pipe), and neither waiting for it nor tearing the interpreter down under it
+    would end within a second.
+    """
+    environment = Environment.of_process()
+    _fill_closed_descriptors()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # A signal that the parent asked to be ignored (nohup, a background job) stays ignored.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _on_signal)
+    try:
+        status = run(args, environment)
+    except KeyboardInterrupt:  # between the end of the command and here
+        status = ExitStatus.INTERRUPTED
+    except Terminated:
+        status = ExitStatus.TERMINATED
+    if not _flushed() and status == ExitStatus.OK:
+        status = ExitStatus.FAILURE
+    if status in _ABRUPT:
+        os._exit(status)
+    return status
+
+
+def _on_signal(number: int, frame: FrameType | None) -> None:
+    # The first unwinds; a second one, while unwinding, leaves at once.
+    signal.signal(number, _leave)
+    raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os._exit(128 + number)
+
+
+def _fill_closed_descriptors() -> None:
+    """Opens /dev/null on each closed standard descriptor.
+
+    Otherwise the next file opened would become descriptor 1 or 2, and a native library that prints
+    would write into it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
+
+
+def _flushed() -> bool:
+    """Flushes both streams; drops what cannot be, or the interpreter would complain at its end."""
+    good = True
+    for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            good = False
+            with contextlib.suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    return good

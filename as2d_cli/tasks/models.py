@@ -1,0 +1,186 @@
+"""From the names of a target and a drafter to an open engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.tasks.interrupt import interruptible
+from as2d_cli.tasks.transcript import Counters, Monitor
+from as2d_cli.text.whisper_prompt import ModelFacts
+
+__all__ = [
+    "Backend",
+    "EngineFace",
+    "Model",
+    "ModelRequest",
+    "Models",
+    "RunFace",
+    "default_backend",
+    "make_plan",
+    "open_models",
+]
+
+
+class PiecesFace(Protocol):
+    """A vocabulary: the bytes of each token."""
+
+    @property
+    def pieces(self) -> Sequence[bytes]: ...
+
+
+class Model(ModelFacts, Protocol):
+    """What is used of a bundle."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def context(self) -> int: ...
+    def vocabulary(self) -> PiecesFace: ...
+
+
+class RunFace(Protocol):
+    """What is used of a run of the engine (see `as2d_cli.decoding.Run`)."""
+
+    def submit(self, window: Any, /) -> None: ...
+    def finish(self) -> None: ...
+    def cancel(self) -> None: ...
+    def poll(self, timeout: float, /) -> Sequence[Any]: ...
+    def counters(self) -> Counters: ...
+
+
+class EngineFace(Protocol):
+    """What is used of the engine (see `as2d_cli.decoding.Engine`)."""
+
+    @property
+    def warnings(self) -> Sequence[str]: ...
+    def detect_language(self, samples: Any, /) -> tuple[str, float]: ...
+    def start(self, draft: bool = True) -> RunFace: ...
+
+
+class PlanFace(Protocol):
+    """What is used of a plan (see `as2d_cli.decoding.Plan`)."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def budget(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Catalogue and engine, so that tests can bring their own.
+
+    Attributes:
+        find: a bundle by id or path without the network, or None.
+        ensure: the same, pulled and built if need be.
+        plan: (method, budget, target cores, draft cores) -> plan.
+        open: (target, drafter or None, plan) -> context manager of an engine.
+    """
+
+    find: Callable[[str], Model | None]
+    ensure: Callable[[str], Model]
+    plan: Callable[[str, int, str | None, str | None], PlanFace]
+    open: Callable[[Model, Model | None, Any], AbstractContextManager[EngineFace]]
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """Which models and how they share the machine.
+
+    Attributes:
+        target, drafter: id or path; `drafter` None for none.
+        method: ``as2d``, ``target``, or ``auto``: what the cores are enough for.
+        budget: most candidates per verify step.
+        target_cores, draft_cores: "0-3,5", or None to choose.
+        offline: never ask the network.
+    """
+
+    target: str
+    drafter: str | None
+    method: str = "as2d"
+    budget: int = 8
+    target_cores: str | None = None
+    draft_cores: str | None = None
+    offline: bool = False
+
+
+@dataclass(frozen=True)
+class Models:
+    """An open engine with the models in it."""
+
+    engine: EngineFace
+    target: Model
+    drafter: Model | None
+    plan: PlanFace
+
+
+@contextmanager
+def open_models(
+    request: ModelRequest,
+    plan: PlanFace,
+    backend: Backend,
+    monitor: Monitor,
+    check: Callable[[Model], None] | None = None,
+) -> Iterator[Models]:
+    """Opens the engine; a drafter that cannot be had is one warning and the target goes alone.
+
+    Args:
+        check: sees the target before anything heavy is loaded and may refuse it.
+
+    Raises:
+        As2dError: the target cannot be had or loaded.
+    """
+    target = _bundle(request.target, request.offline, backend)
+    if check is not None:
+        check(target)
+    drafter: Model | None = None
+    if request.drafter is not None and plan.method != "target":
+        try:
+            drafter = _bundle(request.drafter, request.offline, backend)
+        except As2dError as e:
+            monitor.warning(f"no drafter, the target goes alone: {e}")
+    with interruptible(lambda: backend.open(target, drafter, plan)) as engine:
+        for text in engine.warnings:
+            monitor.warning(text)
+        if engine.warnings:  # a drafter that could not be loaded
+            drafter = None
+        yield Models(engine, target, drafter, plan)
+
+
+def make_plan(request: ModelRequest, backend: Backend) -> PlanFace:
+    """How the two lanes share the cores.
+
+    Raises:
+        As2dError: status USAGE; the cores asked for are not there.
+    """
+    return backend.plan(request.method, request.budget, request.target_cores, request.draft_cores)
+
+
+def _bundle(name: str, offline: bool, backend: Backend) -> Model:
+    if not offline:
+        return backend.ensure(name)
+    found = backend.find(name)
+    if found is None:
+        raise As2dError(
+            f"model {name} is not on this machine",
+            remedy=f"run 'as2d models pull {name}' while online, or leave --offline out",
+            status=ExitStatus.UNAVAILABLE,
+        )
+    return found
+
+
+def default_backend(monitor: Monitor) -> Backend:
+    """The real catalogue and the native engine; `monitor` hears of downloads."""
+    from as2d_cli import catalog, decoding
+
+    return Backend(
+        find=catalog.find_bundle,
+        ensure=catalog.ensure_bundle,
+        plan=decoding.make_plan,
+        open=decoding.Engine.open,
+    )

@@ -1,0 +1,394 @@
+"""Transcription of files: audio -> windows -> engine -> text, and all that can go wrong on the way.
+
+Example::
+
+    request = ModelRequest("whisper-base", "moonshine-tiny-en")
+    with open_models(request, make_plan(request, backend), backend, monitor) as models:
+        transcript = transcribe_one("talk.mp4", models, TranscribeOptions(), sink=sink,
+        monitor=monitor)
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import BinaryIO
+
+from as2d_cli.audio.decode import AudioFile
+from as2d_cli.audio.windows import AudioWindow, is_silent
+from as2d_cli.decoding import Window
+from as2d_cli.decoding.events import (
+    DrafterLost,
+    LaneChanged,
+    RunFinished,
+    TokensCommitted,
+    WindowFinished,
+)
+from as2d_cli.errors import As2dError
+from as2d_cli.tasks.feeder import Feeder
+from as2d_cli.tasks.interrupt import interruptible
+from as2d_cli.tasks.models import (
+    Backend,
+    Model,
+    ModelRequest,
+    Models,
+    RunFace,
+    make_plan,
+    open_models,
+)
+from as2d_cli.tasks.transcript import Monitor, Progress, Segment, Sink, SourceInfo, Transcript
+from as2d_cli.text.text_stream import TextStream
+from as2d_cli.text.whisper_prompt import check_language, is_multilingual, prompt
+
+__all__ = ["TranscribeOptions", "transcribe", "transcribe_one"]
+
+_IN_FLIGHT = 4
+"""Windows given to the engine and not finished: it encodes ahead, and 4 of them are 8 MB."""
+
+_TICK = 0.05
+"""Seconds to wait for events: 20 looks a second at signals and at the display."""
+
+_REPORT = 0.12
+"""Seconds between reports of progress: 8 a second look live."""
+
+_FAREWELL = 0.8
+"""Seconds that a cancelled run gets to end."""
+
+
+@dataclass(frozen=True)
+class TranscribeOptions:
+    """What is asked of the text.
+
+    Attributes:
+        language: a code, or None to detect it in the first window that is not silent.
+        max_tokens: per window; None for what the model's context holds.
+    """
+
+    language: str | None = None
+    max_tokens: int | None = None
+
+
+def transcribe(
+    sources: Sequence[str | os.PathLike[str]],
+    request: ModelRequest,
+    options: TranscribeOptions,
+    *,
+    sink: Sink,
+    monitor: Monitor,
+    backend: Backend,
+    stdin: BinaryIO | None = None,
+) -> list[Transcript]:
+    """Transcribes `sources` in order. One that fails is an error to `monitor`; the others go on.
+
+    Models are loaded when the first input has turned out to be audio.
+
+    Returns:
+        The transcripts of those that did not fail.
+
+    Raises:
+        As2dError: the models cannot be had, or the request is impossible.
+    """
+    results: list[Transcript] = []
+    plan = make_plan(
+        request, backend
+    )  # first: a wrong option is told before any input is looked at
+    with ExitStack() as stack:
+        models: Models | None = None
+        for source in sources:
+            try:
+                # A pipe that gives nothing blocks in a native call.
+                audio = interruptible(partial(AudioFile, source, stdin))
+            except As2dError as e:
+                monitor.error(str(e))
+                continue
+            with audio:
+                if models is None:
+                    opening = open_models(
+                        request, plan, backend, monitor, lambda model: _check(model, options)
+                    )
+                    models = stack.enter_context(opening)
+                try:
+                    results.append(_Transcription(audio, models, options, sink, monitor).run())
+                except InputError as e:
+                    monitor.error(str(e))
+    return results
+
+
+def transcribe_one(
+    source: str | os.PathLike[str],
+    models: Models,
+    options: TranscribeOptions,
+    *,
+    sink: Sink,
+    monitor: Monitor,
+    stdin: BinaryIO | None = None,
+) -> Transcript:
+    """Transcribes one input with models that are open already.
+
+    Raises:
+        As2dError: the input is no audio, the language is unknown, or the engine failed.
+    """
+    _check(models.target, options)
+    with AudioFile(source, stdin) as audio:
+        return _Transcription(audio, models, options, sink, monitor).run()
+
+
+class InputError(As2dError):
+    """This input failed; another may not."""
+
+
+def _check(target: Model, options: TranscribeOptions) -> None:
+    if options.language is not None:
+        check_language(target, options.language)
+
+
+@dataclass
+class _Pending:
+    """A window in the engine."""
+
+    window: AudioWindow
+    stream: TextStream
+    text: str = ""
+    shown: int = 0
+    finished: WindowFinished | None = field(default=None)
+
+
+class _Transcription:
+    """One input on its way."""
+
+    def __init__(
+        self,
+        audio: AudioFile,
+        models: Models,
+        options: TranscribeOptions,
+        sink: Sink,
+        monitor: Monitor,
+    ) -> None:
+        self._audio, self._models, self._options = audio, models, options
+        self._sink, self._monitor = sink, monitor
+        self._pieces = models.target.vocabulary().pieces
+        self._pending: deque[_Pending] = deque()
+        self._by_index: dict[int, _Pending] = {}
+        self._lanes: dict[str, tuple[str, int]] = {}
+        self._position = 0.0
+        self._settled = ""
+        self._tokens = 0
+        self._words = 0
+        self._raw = ""
+        self._begun = time.monotonic()
+        self._next_report = 0.0
+        self._ended: RunFinished | None = None
+        plan, drafter = models.plan, models.drafter
+        self._info = SourceInfo(
+            name=audio.name,
+            duration=audio.duration,
+            target=models.target.id,
+            drafter=drafter.id if drafter is not None else None,
+            method=plan.method,
+            budget=plan.budget,
+        )
+        self._result = Transcript(self._info)
+
+    def run(self) -> Transcript:
+        """Does it all. After any exception the sink was told to abandon the input."""
+        feeder = Feeder(self._audio)
+        started = False
+        try:
+            first = self._first_sound(feeder)
+            draft = self._settle_language(first)
+            self._sink.begin(self._info)
+            started = True
+            if first is not None:
+                self._decode(feeder, first, draft)
+            self._conclude(feeder)
+        except BaseException as e:
+            if started:
+                self._sink.abandon()
+            if isinstance(e, As2dError) and not isinstance(e, InputError):
+                raise InputError(str(e), status=e.status) from e
+            raise
+        finally:
+            feeder.close()
+        self._sink.end(self._result)
+        self._monitor.finished(self._result)
+        return self._result
+
+    # Before decoding
+
+    def _first_sound(self, feeder: Feeder) -> AudioWindow | None:
+        """The first window with anything in it; silence before it costs its decoding only."""
+        while not feeder.ended:
+            window = feeder.take(_TICK)
+            if window is not None and not is_silent(window.samples):
+                return window
+            self._report(None)
+        return None
+
+    def _settle_language(self, first: AudioWindow | None) -> bool:
+        """Sets the language; returns whether the drafter is of use for it."""
+        target, drafter = self._models.target, self._models.drafter
+        chosen = self._options.language
+        if chosen is None and not is_multilingual(target):
+            chosen = next(iter(target.languages))
+        if first is None:
+            return False
+        if chosen is None:
+            engine = self._models.engine
+            code, probability = interruptible(lambda: engine.detect_language(first.samples))
+            self._result.language, self._result.language_probability = code, float(probability)
+            self._monitor.info(f"{self._info.name}: language {code} ({probability:.0%})")
+        else:
+            self._result.language = chosen
+        if drafter is None:
+            return False
+        language = self._result.language
+        if language in drafter.languages:
+            return True
+        self._monitor.notice(
+            f"{self._info.name}: drafter {drafter.id} does not know language {language}, "
+            "the target goes alone"
+        )
+        return False
+
+    # Decoding
+
+    def _decode(self, feeder: Feeder, first: AudioWindow, draft: bool) -> None:
+        run = self._models.engine.start(draft=draft)
+        try:
+            self._submit(run, first)
+            finishing = False
+            while self._ended is None:
+                while len(self._pending) < _IN_FLIGHT and not finishing:
+                    window = feeder.take()
+                    if window is not None and not is_silent(window.samples):
+                        self._submit(run, window)
+                    elif window is None:
+                        break
+                if feeder.ended and not finishing:
+                    run.finish()
+                    finishing = True
+                for event in run.poll(_TICK):
+                    self._handle(event)
+                self._report(run)
+        except BaseException:
+            run.cancel()
+            self._let_it_end(run)
+            raise
+        self._result.counters = run.counters()
+        if self._ended.error:
+            raise InputError(f"{self._info.name}: decoding failed: {self._ended.error}")
+
+    def _submit(self, run: RunFace, window: AudioWindow) -> None:
+        target = self._models.target
+        assert self._result.language is not None
+        ids = prompt(target, self._result.language)
+        room = target.context - len(ids)
+        limit = min(self._options.max_tokens or room, room)
+        pending = _Pending(window, TextStream(self._pieces))
+        self._pending.append(pending)
+        self._by_index[window.index] = pending
+        run.submit(
+            Window(window.index, window.start, window.samples, ids, limit, self._result.language)
+        )
+
+    def _handle(self, event: object) -> None:
+        match event:
+            case TokensCommitted(window=index, tokens=tokens):
+                self._tokens += len(tokens)
+                self._by_index[index].text += self._by_index[index].stream.push(tokens)
+                self._show()
+            case WindowFinished(window=index):
+                pending = self._by_index[index]
+                pending.text += pending.stream.finish()
+                pending.finished = event
+                self._show()
+            case LaneChanged(lane=lane, activity=activity, window=index):
+                self._lanes[lane] = (activity, index)
+            case DrafterLost(message=message):
+                self._warn(f"the drafter failed, the target goes alone: {message}")
+            case RunFinished():
+                self._ended = event
+            case _:
+                pass  # events for other watchers
+
+    def _show(self) -> None:
+        """Hands on what is new in the order of the audio, whatever the order of the engine."""
+        while self._pending:
+            head = self._pending[0]
+            text = head.text.lstrip(" ")
+            if len(text) > head.shown:
+                self._sink.commit(text[head.shown :])
+                head.shown = len(text)
+            if head.finished is None:
+                return
+            self._pending.popleft()
+            del self._by_index[head.window.index]
+            self._settle(head, head.finished)
+
+    def _settle(self, pending: _Pending, finished: WindowFinished) -> None:
+        window = pending.window
+        self._position = window.end
+        text = pending.text.lstrip(" ")
+        if text:
+            segment = Segment(window.start, window.end, text, tuple(finished.tokens))
+            self._result.segments.append(segment)
+            self._raw += pending.text
+            self._words += len(text.split())
+            self._settled = text
+            self._sink.segment(segment)
+        if finished.reason == "context":
+            self._warn(
+                f"the text of {_clock(window.start)} to {_clock(window.end)} fills the model's "
+                "context: it may be a loop, or cut off"
+            )
+
+    def _let_it_end(self, run: RunFace) -> None:
+        deadline = time.monotonic() + _FAREWELL
+        while time.monotonic() < deadline:
+            if any(isinstance(e, RunFinished) for e in run.poll(_TICK)):
+                return
+
+    # After
+
+    def _conclude(self, feeder: Feeder) -> None:
+        result = self._result
+        result.duration = feeder.duration
+        result.text = self._raw.lstrip(" ")
+        result.wall = time.monotonic() - self._begun
+        for text in self._audio.warnings:
+            self._warn(text)
+        if not result.segments:
+            self._monitor.notice(f"{self._info.name}: no speech")
+
+    def _warn(self, text: str) -> None:
+        self._result.warnings.append(text)
+        self._monitor.warning(f"{self._info.name}: {text}")
+
+    def _report(self, run: RunFace | None) -> None:
+        now = time.monotonic()
+        if now < self._next_report:
+            return
+        self._next_report = now + _REPORT
+        current = self._pending[0].text.lstrip(" ") if self._pending else ""
+        self._monitor.progress(
+            Progress(
+                info=self._info,
+                position=self._position,
+                settled=self._settled,
+                current=current,
+                words=self._words + len(current.split()),
+                tokens=self._tokens,
+                elapsed=now - self._begun,
+                lanes=self._lanes,
+                counters=run.counters() if run is not None else None,
+            )
+        )
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

@@ -1,0 +1,1 @@
+"""Token ids <-> text, and what a prompt is made of."""

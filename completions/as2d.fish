@@ -1,0 +1,1 @@
+complete --command as2d --no-files --arguments "(env _AS2D_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) as2d)" --condition "env _AS2D_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) as2d"

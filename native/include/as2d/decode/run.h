@@ -1,0 +1,95 @@
+// One run: windows in, events out, two lanes between them.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "as2d/decode/models.h"
+#include "as2d/decode/strategy.h"
+#include "as2d/decode/window.h"
+#include "as2d/text/retokenizer.h"
+#include "as2d/trace/counters.h"
+#include "as2d/trace/events.h"
+
+namespace as2d {
+
+/// A drafter and what is needed to speak to the target. Shared by the runs of one engine, one at a
+/// time; kept alive by a draft lane that had to be left behind.
+struct Drafter {
+  std::shared_ptr<DraftModel> model;
+  /// Turns draft tokens into target tokens; null when both have one vocabulary.
+  std::function<std::unique_ptr<Retokenizer>()> make_retokenizer;
+  /// Set by the first failure: this drafter is not used again.
+  std::atomic<bool> lost{false};
+};
+
+struct RunOptions {
+  /// Commit exactly what the target alone would: pad steps where the target's numbers depend on
+  /// the number of rows.
+  bool exact = true;
+  /// The drafter may be this many windows ahead of the target's.
+  std::int64_t max_lead_windows = 2;
+  /// Draft tokens per window; a longer draft is cut.
+  std::size_t stream_capacity = 1024;
+  /// How long a cancelled or finished run waits for its draft lane before it leaves it behind.
+  std::chrono::duration<double> draft_grace{0.5};
+  /// Called first on each lane's thread, to name and pin it; what it returns lives as long as the
+  /// lane and is destroyed on its thread. May be empty.
+  std::function<std::shared_ptr<void>()> enter_target_lane;
+  std::function<std::shared_ptr<void>()> enter_draft_lane;
+};
+
+using StrategyFactory = std::function<std::unique_ptr<Strategy>(Counters*)>;
+
+/// Starts both lanes on construction. The lanes share the list of windows and the draft streams,
+/// nothing else: neither touches the other's model. Methods may be called by any one thread at a
+/// time, `Cancel` by any thread.
+class Run {
+ public:
+  /// Without a drafter there is no draft lane. The models must not be used by another run.
+  Run(std::shared_ptr<TargetModel> target, std::shared_ptr<Drafter> drafter,
+      const StrategyFactory& make_strategy, RunOptions options);
+
+  /// Cancels what still goes on and joins the lanes. Blocks until the target's running step ends,
+  /// and at most `draft_grace` longer.
+  ~Run();
+
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  /// Queues a window; never blocks. Throws Error when the request cannot be served (empty prompt,
+  /// a prompt that leaves no room in the context, ids outside the vocabulary) or after Finish.
+  void Submit(Window window);
+
+  /// No more windows will come: the run ends when those queued are done.
+  void Finish();
+
+  /// Ends the run soon: windows not finished are given up with what they have committed.
+  void Cancel();
+
+  /// Takes the events so far, waiting up to `timeout` for the first. The last event of a run is
+  /// kRunFinished; it comes whatever happens.
+  std::vector<Event> Poll(std::chrono::duration<double> timeout);
+
+  const Counters& counters() const;
+  /// Seconds since the run began; stands still once it has finished.
+  double wall_seconds() const;
+
+ private:
+  struct State;
+  static void TargetLane(const std::shared_ptr<State>& state);
+  static void DraftLane(const std::shared_ptr<State>& state);
+
+  std::shared_ptr<State> state_;
+  std::thread target_thread_;
+  std::thread draft_thread_;
+};
+
+}  // namespace as2d

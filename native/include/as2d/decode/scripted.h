@@ -1,0 +1,105 @@
+// Models that follow a script: for tests, and for replaying a known text as an oracle drafter.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "as2d/decode/models.h"
+
+namespace as2d {
+
+/// What a scripted model says for windows by index; a window without an entry is said nothing for.
+using Script = std::map<std::int64_t, std::vector<TokenId>>;
+
+/// A target that says its script, as long as its caches hold the prompt and the script so far, and
+/// other tokens after anything else: a wrong candidate that was kept, a wrong rewind or a leaking
+/// cache changes what it says. The first sample of a window, rounded, is its index in the script.
+class ScriptedTarget final : public TargetModel {
+ public:
+  struct Options {
+    int vocabulary_size = 1000;
+    int context = 448;
+    TokenId end_token = 999;
+    bool even_rows_only = true;
+    std::chrono::microseconds encode_time{0};
+    std::chrono::microseconds step_time{0};
+  };
+
+  ScriptedTarget(Script script, Options options);
+
+  void Encode(std::span<const float> samples) override;
+  TokenId Prompt(std::span<const TokenId> prompt) override;
+  void Forward(std::span<const TokenId> rows, int past, std::span<TokenId> next) override;
+  int context() const override { return options_.context; }
+  TokenId end_token() const override { return options_.end_token; }
+  int vocabulary_size() const override { return options_.vocabulary_size; }
+  bool even_rows_only() const override { return options_.even_rows_only; }
+  void Cancel() override { cancelled_ = true; }
+  void ClearCancel() override { cancelled_ = false; }
+
+  /// Rows of every Forward so far; read while no call runs.
+  const std::vector<std::size_t>& steps() const { return steps_; }
+
+ private:
+  TokenId Choose() const;
+  void Wait(std::chrono::microseconds time) const;
+
+  const Script script_;
+  const Options options_;
+  std::atomic<bool> cancelled_{false};
+  std::int64_t window_ = -1;
+  std::vector<TokenId> prompt_;
+  std::vector<TokenId> cache_;
+  std::vector<std::size_t> steps_;
+};
+
+/// A drafter that says its script by window index, a token at a time, and then ends or fails as it
+/// was told. Tokens are in whatever vocabulary the caller means.
+class ScriptedDrafter final : public DraftModel {
+ public:
+  enum class Ending : std::uint8_t {
+    kEnd,    ///< ends
+    kThrow,  ///< throws Error
+    kHang,   ///< blocks until `Release`, whatever `Cancel` says
+    kNever,  ///< repeats its last token (0 without one) without end
+  };
+  struct Options {
+    Ending ending = Ending::kEnd;
+    std::chrono::microseconds token_time{0};
+    std::chrono::microseconds encode_time{0};
+  };
+
+  ScriptedDrafter(Script script, Options options);
+
+  void Begin(const Window& window) override;
+  bool Next(std::vector<TokenId>* tokens) override;
+  bool encoding() const override { return encoding_; }
+  void Cancel() override { cancelled_ = true; }
+  void ClearCancel() override { cancelled_ = false; }
+
+  /// Any thread: lets a hanging call go on.
+  void Release();
+
+ private:
+  void Wait(std::chrono::microseconds time) const;
+
+  const Script script_;
+  const Options options_;
+  std::atomic<bool> cancelled_{false};
+  std::span<const TokenId> rest_;
+  TokenId last_ = 0;
+  bool encoding_ = false;
+  bool encoded_ = false;
+  std::mutex mutex_;
+  std::condition_variable released_changed_;
+  bool released_ = false;
+};
+
+}  // namespace as2d

@@ -1,0 +1,90 @@
+// The engine: models on lanes, ready to run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "as2d/decode/run.h"
+#include "as2d/decode/scripted.h"
+#include "as2d/models/whisper.h"
+#include "as2d/platform/worker_pool.h"
+#include "as2d/runtime/ort.h"
+#include "as2d/text/token_keys.h"
+
+namespace as2d {
+
+/// Which cores a lane gets: the calling thread of the lane on the first, a worker on each other.
+struct LaneCores {
+  std::vector<int> cores;  ///< pinned to these, one thread each; empty: `threads` unpinned ones
+  int threads = 1;
+};
+
+/// A lane as it was when its last run began.
+struct LaneReport {
+  std::vector<int> cores;
+  std::vector<WorkerReport> threads;
+};
+
+enum class Method : std::uint8_t { kTarget, kAs2d };
+
+/// One target and at most one drafter, loaded once and run any number of times, one run at a time.
+/// Methods may be called by one thread at a time.
+class Engine {
+ public:
+  /// Loads the target's bundle. Throws Error, naming the file.
+  Engine(const std::filesystem::path& ort_library, const std::filesystem::path& target,
+         const LaneCores& target_lane);
+  /// A target that follows a script.
+  Engine(Script script, ScriptedTarget::Options options);
+
+  /// Loads a drafter's bundle; it replaces the one before. Throws Error, naming the file; the engine
+  /// then has no drafter.
+  void LoadDrafter(const std::filesystem::path& drafter, const LaneCores& draft_lane);
+  /// A drafter that follows a script in the target's vocabulary.
+  void SetDrafter(std::shared_ptr<ScriptedDrafter> drafter);
+
+  /// Starts a run, which must be destroyed before the next one starts. Without a usable drafter the
+  /// target goes alone, whatever the method.
+  std::unique_ptr<Run> Start(Method method, std::size_t budget, RunOptions options);
+
+  /// Probability of each language that the target knows, for at most one window of 16 kHz mono.
+  /// Blocks for one encoder pass. Throws Error for a target of one language.
+  std::vector<std::pair<std::string, float>> LanguageProbabilities(std::span<const float> samples);
+
+  /// Ends a running LanguageProbabilities soon; any thread.
+  void CancelLanguageProbabilities();
+
+  bool has_drafter() const { return drafter_ != nullptr && !drafter_->lost; }
+  LaneReport target_report() const { return Report(target_lane_); }
+  LaneReport draft_report() const { return Report(draft_lane_); }
+
+ private:
+  struct Lane {
+    std::shared_ptr<WorkerPool> pool;  // null for scripted models
+    mutable std::mutex mutex;
+    std::vector<WorkerReport> threads;
+  };
+  static LaneReport Report(const std::shared_ptr<Lane>& lane);
+  static std::function<std::shared_ptr<void>()> Enter(const std::shared_ptr<Lane>& lane);
+
+  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<WhisperModel> whisper_;  // null for a scripted target
+  std::shared_ptr<TargetModel> target_;
+  // Read by both lanes, and by a draft lane that was left behind.
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  std::shared_ptr<const WordTokenizer> tokenizer_;
+  std::shared_ptr<const TokenKeys> keys_;
+  std::shared_ptr<Drafter> drafter_;
+  std::shared_ptr<Lane> target_lane_;
+  std::shared_ptr<Lane> draft_lane_;
+};
+
+}  // namespace as2d

@@ -1,0 +1,305 @@
+// The extension module as2d_cli._native: the engine as plain Python values. What it returns is
+// shaped into classes by as2d_cli/decoding.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "as2d/engine.h"
+#include "as2d/error.h"
+#include "as2d/platform/topology.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace as2d {
+namespace {
+
+using Samples = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+std::span<const float> SpanOf(const Samples& samples) { return {samples.data(), samples.size()}; }
+
+const char* NameOf(Event::Kind kind) {
+  switch (kind) {
+    case Event::Kind::kTokensCommitted:
+      return "tokens_committed";
+    case Event::Kind::kWindowFinished:
+      return "window_finished";
+    case Event::Kind::kDraftAdvanced:
+      return "draft_advanced";
+    case Event::Kind::kLaneChanged:
+      return "lane_changed";
+    case Event::Kind::kDrafterLost:
+      return "drafter_lost";
+    case Event::Kind::kRunFinished:
+      return "run_finished";
+  }
+  return "";
+}
+
+const char* NameOf(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kEnd:
+      return "end";
+    case FinishReason::kLimit:
+      return "limit";
+    case FinishReason::kContext:
+      return "context";
+    case FinishReason::kCancelled:
+      return "cancelled";
+  }
+  return "";
+}
+
+const char* NameOf(Activity activity) {
+  switch (activity) {
+    case Activity::kIdle:
+      return "idle";
+    case Activity::kEncoding:
+      return "encoding";
+    case Activity::kPrompting:
+      return "prompting";
+    case Activity::kVerifying:
+      return "verifying";
+    case Activity::kAlone:
+      return "alone";
+    case Activity::kDrafting:
+      return "drafting";
+    case Activity::kDone:
+      return "done";
+  }
+  return "";
+}
+
+nb::dict DictOf(const Event& event) {
+  nb::dict dict;
+  dict["kind"] = NameOf(event.kind);
+  dict["seconds"] = event.seconds;
+  dict["window"] = event.window;
+  switch (event.kind) {
+    case Event::Kind::kTokensCommitted:
+      dict["tokens"] = event.tokens;
+      break;
+    case Event::Kind::kWindowFinished:
+      dict["tokens"] = event.tokens;
+      dict["reason"] = NameOf(event.reason);
+      dict["duration"] = event.duration;
+      break;
+    case Event::Kind::kDraftAdvanced:
+      dict["count"] = event.count;
+      dict["finished"] = event.finished;
+      break;
+    case Event::Kind::kLaneChanged:
+      dict["lane"] = event.lane == LaneName::kTarget ? "target" : "draft";
+      dict["activity"] = NameOf(event.activity);
+      break;
+    case Event::Kind::kDrafterLost:
+      dict["message"] = event.message;
+      break;
+    case Event::Kind::kRunFinished:
+      dict["cancelled"] = !event.finished;
+      dict["message"] = event.message;
+      break;
+  }
+  return dict;
+}
+
+nb::dict DictOf(const Run& run) {
+  const Counters& counters = run.counters();
+  nb::dict steps;
+  for (std::size_t i = 1; i < counters.steps.size(); ++i) {
+    if (const std::int64_t count = counters.steps[i].Get(); count > 0) steps[nb::int_(i)] = count;
+  }
+  const auto seconds = [](const Counter& nanoseconds) {
+    return static_cast<double>(nanoseconds.Get()) * 1e-9;
+  };
+  const PhaseTimes& times = counters.nanoseconds;
+  nb::dict phases;
+  phases["encode"] = seconds(times.encode);
+  phases["prompt"] = seconds(times.prompt);
+  phases["decode"] = seconds(times.decode);
+  phases["draft_encode"] = seconds(times.draft_encode);
+  phases["draft_decode"] = seconds(times.draft_decode);
+  phases["wall"] = run.wall_seconds();
+  nb::dict dict;
+  dict["windows"] = counters.windows.Get();
+  dict["committed"] = counters.committed.Get();
+  dict["verify_steps"] = steps;
+  dict["alone_steps"] = counters.steps[0].Get();
+  dict["proposed"] = counters.proposed.Get();
+  dict["accepted"] = counters.accepted.Get();
+  dict["realignments"] = counters.realignments.Get();
+  dict["drafted"] = counters.drafted.Get();
+  dict["stale_drafts"] = counters.stale_drafts.Get();
+  dict["lead_total"] = counters.lead_total.Get();
+  dict["seconds"] = phases;
+  return dict;
+}
+
+nb::dict DictOf(const LaneReport& report) {
+  nb::list threads;
+  for (const WorkerReport& worker : report.threads) {
+    nb::dict thread;
+    thread["name"] = worker.name;
+    thread["requested"] = worker.requested.ToString();
+    thread["actual"] = worker.actual.ToString();
+    thread["refused"] = worker.refused;
+    threads.append(thread);
+  }
+  nb::dict dict;
+  dict["cores"] = report.cores;
+  dict["threads"] = threads;
+  return dict;
+}
+
+nb::dict DictOf(const Topology& topology) {
+  nb::list clusters;
+  for (const CoreCluster& cluster : topology.clusters) {
+    nb::dict entry;
+    entry["cores"] = cluster.cores;
+    entry["capacity"] = cluster.capacity;
+    entry["max_khz"] = cluster.max_khz;
+    clusters.append(entry);
+  }
+  nb::dict dict;
+  dict["clusters"] = clusters;
+  dict["quota"] = topology.cpu_quota;
+  dict["can_pin"] = topology.can_pin;
+  return dict;
+}
+
+ScriptedDrafter::Ending EndingOf(const std::string& name) {
+  if (name == "end") return ScriptedDrafter::Ending::kEnd;
+  if (name == "throw") return ScriptedDrafter::Ending::kThrow;
+  if (name == "hang") return ScriptedDrafter::Ending::kHang;
+  if (name == "never") return ScriptedDrafter::Ending::kNever;
+  throw Error("no ending '" + name + "'; there are end, throw, hang and never");
+}
+
+std::unique_ptr<Run> Start(Engine& engine, const std::string& method, std::size_t budget,
+                           bool exact) {
+  if (method != "target" && method != "as2d") {
+    throw Error("no method '" + method + "'; there are target and as2d");
+  }
+  RunOptions options;
+  options.exact = exact;
+  return engine.Start(method == "as2d" ? Method::kAs2d : Method::kTarget, budget,
+                      std::move(options));
+}
+
+std::chrono::microseconds Microseconds(double seconds) {
+  return std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6));
+}
+
+}  // namespace
+}  // namespace as2d
+
+NB_MODULE(_native, module) {
+  using namespace as2d;
+
+  nb::exception<Error>(module, "NativeError");
+  nb::exception<Cancelled>(module, "NativeCancelled");
+
+  module.def("topology", [] { return DictOf(ReadTopology()); });
+
+  nb::class_<Run>(module, "Run")
+      .def(
+          "submit",
+          [](Run& run, std::int64_t index, const Samples& samples, std::vector<TokenId> prompt,
+             int max_tokens, std::string language, bool translate) {
+            Window window;
+            window.index = index;
+            window.samples.assign(samples.data(), samples.data() + samples.size());
+            window.prompt = std::move(prompt);
+            window.max_tokens = max_tokens;
+            window.language = std::move(language);
+            window.translate = translate;
+            run.Submit(std::move(window));
+          },
+          "index"_a, "samples"_a, "prompt"_a, "max_tokens"_a, "language"_a = "",
+          "translate"_a = false)
+      .def("finish", &Run::Finish)
+      .def("cancel", &Run::Cancel)
+      .def("poll",
+           [](Run& run, double timeout) {
+             std::vector<Event> events;
+             {
+               const nb::gil_scoped_release release;
+               events = run.Poll(std::chrono::duration<double>(timeout));
+             }
+             nb::list list;
+             for (const Event& event : events) list.append(DictOf(event));
+             return list;
+           })
+      .def("counters", [](const Run& run) { return DictOf(run); });
+
+  nb::class_<ScriptedDrafter>(module, "ScriptedDrafter")
+      .def(
+          "__init__",
+          [](ScriptedDrafter* self, Script script, const std::string& ending, double token_seconds,
+             double encode_seconds) {
+            new (self) ScriptedDrafter(std::move(script),
+                                       {.ending = EndingOf(ending),
+                                        .token_time = Microseconds(token_seconds),
+                                        .encode_time = Microseconds(encode_seconds)});
+          },
+          "script"_a, "ending"_a = "end", "token_seconds"_a = 0.0, "encode_seconds"_a = 0.0)
+      .def("release", &ScriptedDrafter::Release);
+
+  nb::class_<Engine>(module, "Engine")
+      .def(
+          "__init__",
+          [](Engine* self, const std::filesystem::path& ort_library,
+             const std::filesystem::path& target, std::vector<int> cores, int threads) {
+            const nb::gil_scoped_release release;
+            new (self) Engine(ort_library, target, {std::move(cores), threads});
+          },
+          "ort_library"_a, "target"_a, "cores"_a, "threads"_a)
+      .def_static(
+          "scripted",
+          [](Script script, double step_seconds, double encode_seconds) {
+            ScriptedTarget::Options options;
+            options.step_time = Microseconds(step_seconds);
+            options.encode_time = Microseconds(encode_seconds);
+            return std::make_unique<Engine>(std::move(script), options);
+          },
+          "script"_a, "step_seconds"_a = 0.0, "encode_seconds"_a = 0.0)
+      .def(
+          "load_drafter",
+          [](Engine& engine, const std::filesystem::path& drafter, std::vector<int> cores,
+             int threads) {
+            const nb::gil_scoped_release release;
+            engine.LoadDrafter(drafter, {std::move(cores), threads});
+          },
+          "drafter"_a, "cores"_a, "threads"_a)
+      .def("set_drafter", &Engine::SetDrafter)
+      .def("has_drafter", &Engine::has_drafter)
+      .def("start", &Start, "method"_a, "budget"_a, "exact"_a, nb::keep_alive<0, 1>())
+      .def("language_probabilities",
+           [](Engine& engine, const Samples& samples) {
+             const nb::gil_scoped_release release;
+             return engine.LanguageProbabilities(SpanOf(samples));
+           })
+      .def("cancel_language_probabilities", &Engine::CancelLanguageProbabilities)
+      .def("lanes", [](const Engine& engine) {
+        nb::dict dict;
+        dict["target"] = DictOf(engine.target_report());
+        dict["draft"] = DictOf(engine.draft_report());
+        return dict;
+      });
+}

@@ -1,0 +1,86 @@
+#include "as2d/decode/run.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "as2d/error.h"
+#include "run_state.h"
+
+namespace as2d {
+
+bool Run::State::WaitForDraftLane() {
+  std::unique_lock lock(mutex_);
+  return draft_lane_ended_.wait_for(lock, options.draft_grace, [this] { return draft_lane_done_; });
+}
+
+void Run::State::DraftLaneDone() {
+  const std::lock_guard lock(mutex_);
+  draft_lane_done_ = true;
+  draft_lane_ended_.notify_all();
+}
+
+Run::Run(std::shared_ptr<TargetModel> target, std::shared_ptr<Drafter> drafter,
+         const StrategyFactory& make_strategy, RunOptions options)
+    : state_(std::make_shared<State>(std::move(target), std::move(drafter), std::move(options))) {
+  state_->strategy = make_strategy(&state_->counters);
+  state_->target->ClearCancel();
+  // The lanes hold the state themselves: one that is left behind must not lose it.
+  if (state_->drafter) {
+    state_->drafter->model->ClearCancel();
+    draft_thread_ = std::thread([state = state_] { DraftLane(state); });
+  }
+  target_thread_ = std::thread([state = state_] { TargetLane(state); });
+}
+
+Run::~Run() {
+  Cancel();
+  target_thread_.join();
+  if (!draft_thread_.joinable()) return;
+  if (state_->WaitForDraftLane()) {
+    draft_thread_.join();
+  } else {
+    // It hangs in the drafter's code. The run is over for everybody else; the thread keeps what it
+    // uses alive.
+    draft_thread_.detach();
+  }
+}
+
+void Run::Submit(Window window) {
+  const TargetModel& target = *state_->target;
+  if (window.prompt.empty()) throw Error("a window needs a prompt of at least one token");
+  if (window.prompt.size() + 2 > static_cast<std::size_t>(target.context())) {
+    throw Error("the prompt of " + std::to_string(window.prompt.size()) +
+                " tokens leaves no room in the target's context of " +
+                std::to_string(target.context()) + "; shorten it");
+  }
+  for (const TokenId token : window.prompt) {
+    if (token < 0 || token >= target.vocabulary_size()) {
+      throw Error("token " + std::to_string(token) + " of the prompt is not in the vocabulary");
+    }
+  }
+  if (window.max_tokens < 0) throw Error("max_tokens cannot be negative");
+  auto task = std::make_shared<WindowTask>(std::move(window), state_->options.stream_capacity);
+  if (!state_->windows.Add(std::move(task))) throw Error("the run takes no more windows");
+}
+
+void Run::Finish() { state_->windows.Close(); }
+
+void Run::Cancel() {
+  state_->windows.Cancel();
+  state_->target->Cancel();
+  if (state_->drafter) state_->drafter->model->Cancel();
+}
+
+std::vector<Event> Run::Poll(std::chrono::duration<double> timeout) {
+  return state_->events.Take(timeout);
+}
+
+const Counters& Run::counters() const { return state_->counters; }
+
+double Run::wall_seconds() const {
+  const double finished = state_->wall_seconds.load();
+  return finished >= 0 ? finished : state_->events.SecondsSinceStart();
+}
+
+}  // namespace as2d

@@ -1,0 +1,89 @@
+// What the lanes of one run share. Private to the run's sources.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "as2d/decode/draft_stream.h"
+#include "as2d/decode/run.h"
+
+namespace as2d {
+
+/// A window and what is drafted for it.
+struct WindowTask {
+  WindowTask(Window w, std::size_t capacity) : window(std::move(w)), stream(capacity) {}
+
+  const Window window;
+  DraftStream stream;
+  /// Set by the target lane: all of it is committed, so a draft of it has no more use. It says that
+  /// the audio is used up, nothing of the text.
+  std::atomic<bool> finished{false};
+};
+
+/// The queued windows. The target lane takes them in order; the draft lane follows its own cursor.
+class WindowList {
+ public:
+  explicit WindowList(std::int64_t max_lead) : max_lead_(max_lead) {}
+
+  /// Returns false after Close.
+  bool Add(std::shared_ptr<WindowTask> task);
+  void Close();
+  void Cancel();
+
+  /// Blocks until the next window is there. Null when there will be none.
+  std::shared_ptr<WindowTask> NextForTarget();
+
+  /// Blocks until there is a window after those drafted, not finished, and at most the bounded lead
+  /// ahead of the target's. Null when there will be none.
+  std::shared_ptr<WindowTask> NextForDrafter();
+
+  /// The target is done with its window.
+  void TargetFinished(WindowTask& task);
+
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+ private:
+  const std::int64_t max_lead_;
+  std::atomic<bool> cancelled_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Tasks [base_, base_ + tasks_.size()) are alive: those before are finished.
+  std::deque<std::shared_ptr<WindowTask>> tasks_;
+  std::int64_t base_ = 0;
+  std::int64_t target_ = 0;   // the target's cursor
+  std::int64_t drafter_ = 0;  // the drafter's cursor
+  bool closed_ = false;
+};
+
+struct Run::State {
+  State(std::shared_ptr<TargetModel> t, std::shared_ptr<Drafter> d, RunOptions o)
+      : target(std::move(t)),
+        drafter(std::move(d)),
+        options(std::move(o)),
+        windows(options.max_lead_windows) {}
+
+  const std::shared_ptr<TargetModel> target;
+  const std::shared_ptr<Drafter> drafter;  // may be null
+  const RunOptions options;
+  Counters counters;
+  EventQueue events;
+  WindowList windows;
+  std::unique_ptr<Strategy> strategy;  // the target lane's own
+  std::atomic<double> wall_seconds{-1};
+
+  /// Waits for the draft lane to end, at most the grace time; false when it still runs.
+  bool WaitForDraftLane();
+  void DraftLaneDone();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable draft_lane_ended_;
+  bool draft_lane_done_ = false;
+};
+
+}  // namespace as2d

@@ -1,0 +1,220 @@
+#include "as2d/models/whisper.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "as2d/error.h"
+
+namespace as2d {
+namespace {
+
+SessionOptions OptionsFor(std::shared_ptr<WorkerPool> pool) {
+  SessionOptions options;
+  options.pool = std::move(pool);
+  return options;
+}
+
+}  // namespace
+
+struct WhisperModel::Step {
+  explicit Step(std::shared_ptr<Session> session) : binding(std::move(session)) {}
+  Binding binding;
+};
+
+WhisperModel::~WhisperModel() = default;
+
+WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle& bundle,
+                           std::shared_ptr<WorkerPool> pool)
+    : bundle_(bundle),
+      layers_(bundle.Number("layers", 1, 256)),
+      context_(bundle.Number("context", 4, 1 << 16)),
+      vocabulary_size_(bundle.Number("vocabulary_size", 2, 1 << 24)),
+      window_samples_(static_cast<std::size_t>(bundle.Number("window_samples", 1, 1 << 24))),
+      end_token_(bundle.RequiredToken("end")),
+      even_rows_only_(bundle.Text("row_invariance") == "even"),
+      canceller_(runtime) {
+  encoder_ = Session::Load(runtime, bundle.File("encoder"), OptionsFor(pool));
+  decoder_ = Session::Load(runtime, bundle.File("decoder"), OptionsFor(pool));
+
+  const auto floats = [&](Shape shape) {
+    return Tensor(runtime, ElementType::kFloat32, std::move(shape));
+  };
+  audio_ = floats({1, static_cast<std::int64_t>(window_samples_)});
+  encoder_binding_ = std::make_unique<Binding>(encoder_);
+  encoder_binding_->BindInput("audio", audio_);
+  for (int layer = 0; layer < layers_; ++layer) {
+    for (const char* part : {"k_", "v_"}) {
+      const std::string suffix = part + std::to_string(layer);
+      const ValueInfo* cross = decoder_->FindInput("cross_" + suffix);
+      const ValueInfo* past = decoder_->FindInput("past_" + suffix);
+      if (cross == nullptr || past == nullptr || encoder_->FindOutput("cross_" + suffix) == nullptr) {
+        throw Error(decoder_->file().string() + " and " + encoder_->file().string() +
+                    " do not belong together: layer " + std::to_string(layer) +
+                    " is not in both; pull the model again");
+      }
+      cross_.push_back(floats(cross->shape));
+      cache_.push_back(floats(past->shape));
+      encoder_binding_->BindOutput("cross_" + suffix, cross_.back());
+    }
+  }
+
+  tokens_ = Tensor(runtime, ElementType::kInt64, {1, context_});
+  positions_ = Tensor(runtime, ElementType::kInt64, {context_});
+  seqlens_k_ = Tensor(runtime, ElementType::kInt32, {1});
+  total_ = Tensor(runtime, ElementType::kInt32, {});
+  next_ = Tensor(runtime, ElementType::kInt64, {1, context_});
+  suppress_ = floats({vocabulary_size_});
+  begin_suppress_ = floats({vocabulary_size_});
+  const auto suppress = [&](const Tensor& tensor, const std::string& key) {
+    for (const TokenId token : bundle_.Tokens(key)) {
+      if (token >= vocabulary_size_) {
+        throw Error((bundle_.folder() / "bundle.txt").string() + ": '" + key +
+                    "' names a token outside the vocabulary");
+      }
+      tensor.values<float>()[static_cast<std::size_t>(token)] =
+          -std::numeric_limits<float>::infinity();
+    }
+  };
+  suppress(suppress_, "suppress");
+  suppress(begin_suppress_, "suppress");
+  suppress(begin_suppress_, "begin_suppress");
+  if (!bundle_.languages().empty()) {
+    language_logits_ = floats({1, 2, static_cast<std::int64_t>(bundle_.languages().size())});
+  }
+}
+
+void WhisperModel::Encode(std::span<const float> samples) {
+  if (samples.size() > window_samples_) {
+    throw Error("a window of " + std::to_string(samples.size()) + " samples is longer than the " +
+                std::to_string(window_samples_) + " that the encoder takes");
+  }
+  if (encoded_valid_ && std::equal(samples.begin(), samples.end(), encoded_.begin(),
+                                   encoded_.end())) {
+    return;
+  }
+  encoded_valid_ = false;
+  const std::span<float> audio = audio_.values<float>();
+  const auto end = std::copy(samples.begin(), samples.end(), audio.begin());
+  std::fill(end, audio.end(), 0.0F);
+  encoder_binding_->Run(&canceller_);
+  encoded_.assign(samples.begin(), samples.end());
+  encoded_valid_ = true;
+}
+
+WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, bool begin, bool languages) {
+  std::unique_ptr<Step>& step = steps_[{rows, (begin ? 1 : 0) + (languages ? 2 : 0)}];
+  if (step) return *step;
+  auto made = std::make_unique<Step>(decoder_);
+  Binding& binding = made->binding;
+  const auto count = static_cast<std::int64_t>(rows);
+  binding.BindInput("tokens", tokens_.View({1, count}));
+  binding.BindInput("positions", positions_.View({count}));
+  binding.BindInput("seqlens_k", seqlens_k_);
+  binding.BindInput("total_sequence_length", total_);
+  binding.BindInput("suppress", begin ? begin_suppress_ : suppress_);
+  for (std::size_t i = 0; i < cache_.size(); ++i) {
+    const std::string suffix = (i % 2 == 0 ? "k_" : "v_") + std::to_string(i / 2);
+    binding.BindInput("past_" + suffix, cache_[i]);
+    binding.BindInput("cross_" + suffix, cross_[i]);
+    binding.BindOutput("present_" + suffix, cache_[i]);
+  }
+  binding.BindOutput("next", next_.View({1, count}));
+  if (languages) binding.BindOutput("language_logits", language_logits_);
+  step = std::move(made);
+  return *step;
+}
+
+void WhisperModel::Forward(std::span<const TokenId> rows, int past, bool begin,
+                           std::span<TokenId> next) {
+  const std::size_t count = rows.size();
+  if (count == 0 || past < 0 || static_cast<std::size_t>(past) + count >
+                                    static_cast<std::size_t>(context_)) {
+    throw Error("a step of " + std::to_string(count) + " rows at position " +
+                std::to_string(past) + " does not fit the context");
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    tokens_.values<std::int64_t>()[i] = rows[i];
+    positions_.values<std::int64_t>()[i] = past + static_cast<int>(i);
+  }
+  const int total = past + static_cast<int>(count);
+  seqlens_k_.values<std::int32_t>()[0] = total - 1;
+  total_.values<std::int32_t>()[0] = total;
+  StepOf(count, begin, false).binding.Run(&canceller_);
+  const std::span<const std::int64_t> chosen = next_.values<std::int64_t>();
+  for (std::size_t i = 0; i < count; ++i) next[i] = static_cast<TokenId>(chosen[i]);
+}
+
+std::vector<std::pair<std::string, float>> WhisperModel::LanguageProbabilities() {
+  const auto& languages = bundle_.languages();
+  if (languages.empty()) throw Error("this model knows one language only");
+  // Two rows, for the model is exact for even numbers only; the second one's result is not used.
+  const TokenId start = bundle_.RequiredToken("start");
+  for (std::size_t i = 0; i < 2; ++i) {
+    tokens_.values<std::int64_t>()[i] = start;
+    positions_.values<std::int64_t>()[i] = static_cast<std::int64_t>(i);
+  }
+  seqlens_k_.values<std::int32_t>()[0] = 1;
+  total_.values<std::int32_t>()[0] = 2;
+  StepOf(2, false, true).binding.Run(&canceller_);
+  const std::span<const float> logits = language_logits_.values<float>().first(languages.size());
+  const float most = *std::max_element(logits.begin(), logits.end());
+  float sum = 0;
+  std::vector<std::pair<std::string, float>> probabilities;
+  for (std::size_t i = 0; i < languages.size(); ++i) {
+    probabilities.emplace_back(languages[i].first, std::exp(logits[i] - most));
+    sum += probabilities.back().second;
+  }
+  for (auto& [code, probability] : probabilities) probability /= sum;
+  return probabilities;
+}
+
+TokenId WhisperTarget::Prompt(std::span<const TokenId> prompt) {
+  rows_.assign(prompt.begin(), prompt.end());
+  // An even number of rows, as in every other step; the caches beyond the prompt are overwritten.
+  if (model_->even_rows_only() && rows_.size() % 2 != 0) rows_.push_back(rows_.back());
+  next_.resize(rows_.size());
+  model_->Forward(rows_, 0, true, next_);
+  return next_[prompt.size() - 1];
+}
+
+void WhisperDrafter::Begin(const Window& window) {
+  samples_ = std::span(window.samples).first(
+      std::min(window.samples.size(), model_->window_samples()));
+  encoded_ = false;
+  encoding_ = true;
+  const Bundle& bundle = model_->bundle();
+  prompt_.assign(1, bundle.RequiredToken("start"));
+  for (const auto& [code, token] : bundle.languages()) {
+    if (code == window.language) {
+      prompt_.push_back(token);
+      prompt_.push_back(bundle.RequiredToken(window.translate ? "translate" : "transcribe"));
+    }
+  }
+  prompt_.push_back(bundle.RequiredToken("no_timestamps"));
+}
+
+bool WhisperDrafter::Next(std::vector<TokenId>* tokens) {
+  if (!encoded_) {
+    model_->Encode(samples_);
+    encoded_ = true;
+    past_ = 0;
+    return true;
+  }
+  encoding_ = false;
+  std::array<TokenId, 8> next{};
+  if (past_ == 0) {
+    model_->Forward(prompt_, 0, true, std::span(next).first(prompt_.size()));
+    past_ = static_cast<int>(prompt_.size());
+    last_ = next[prompt_.size() - 1];
+  } else {
+    model_->Forward(std::span(&last_, 1), past_++, false, std::span(next).first(1));
+    last_ = next[0];
+  }
+  if (last_ == model_->end_token()) return false;
+  tokens->push_back(last_);
+  return past_ < model_->context();
+}
+
+}  // namespace as2d

@@ -1,0 +1,25 @@
+"""The program over a scripted engine: ``python -m tests.app.driver ARGS``; $SCRIPT is JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from unittest.mock import patch
+
+from as2d_cli.environment import Environment
+from as2d_cli.process import run_process
+from tests.fakes import Script, backend
+
+_of_process = Environment.of_process
+
+
+def _with_fakes() -> Environment:
+    environment = _of_process()
+    environment.backend = backend(Script(**json.loads(os.environ.get("SCRIPT", "{}"))))
+    return environment
+
+
+if __name__ == "__main__":
+    with patch.object(Environment, "of_process", _with_fakes):
+        sys.exit(run_process(sys.argv[1:]))

@@ -1,0 +1,277 @@
+"""Command lines and what they give, over a scripted engine."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.fakes import BrokenRaw, Ran, Script, run_cli, tone, write_wav
+
+
+@pytest.fixture
+def clip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """clip.wav, 2 s, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    return write_wav(tmp_path / "clip.wav", tone(2)).relative_to(tmp_path)
+
+
+HELLO = "Hello world.\n"
+
+TABLE: list[tuple[list[str], int, str, str]] = [
+    (["transcribe", "clip.wav"], 0, HELLO, ""),
+    (["transcribe", "clip.wav", "clip.wav"], 0, HELLO * 2, ""),
+    (["transcribe", "--drafter", "none", "clip.wav"], 0, HELLO, ""),
+    (["transcribe", "--method", "target", "clip.wav"], 0, HELLO, ""),
+    (["transcribe", "--max-tokens", "5", "clip.wav"], 0, "Hell\n", ""),
+    (["transcribe", "--language", "DE", "--drafter", "none", "clip.wav"], 0, HELLO, ""),
+    (
+        ["transcribe", "--language", "de", "clip.wav"],
+        0,
+        HELLO,
+        "as2d: clip.wav: drafter moonshine-tiny-en does not know language de, "
+        "the target goes alone\n",
+    ),
+    (["transcribe", "--language", "de", "--quiet", "clip.wav"], 0, HELLO, ""),
+    (
+        ["transcribe", "missing.wav"],
+        1,
+        "",
+        "as2d: no such file: missing.wav; check the name\n",
+    ),
+    (
+        ["transcribe", "missing.wav", "clip.wav"],
+        1,
+        HELLO,
+        "as2d: no such file: missing.wav; check the name\n",
+    ),
+    (["transcribe", "."], 1, "", "as2d: is a directory: .; give audio files\n"),
+    (
+        ["transcribe", "--drafter", "moonshin", "clip.wav"],
+        0,
+        HELLO,
+        "as2d: warning: no drafter, the target goes alone: "
+        "no model moonshin; see 'as2d models list'\n",
+    ),
+    (
+        ["transcribe", "--target", "whisper-bas", "clip.wav"],
+        3,
+        "",
+        "as2d: no model whisper-bas; see 'as2d models list'\n",
+    ),
+    (
+        ["transcribe", "--language", "xx", "clip.wav"],
+        2,
+        "",
+        "as2d: unknown language 'xx' for --language; whisper-base knows: auto de en ja lv\n",
+    ),
+    (
+        ["transcribe", "--target", "whisper-tiny.en", "--language", "de", "clip.wav"],
+        2,
+        "",
+        "as2d: whisper-tiny.en knows only en, not 'de' of --language; "
+        "leave --language out, or choose a multilingual --target\n",
+    ),
+    (["transcribe", "--target-cores", "99", "x"], 2, "", "as2d: no core 99 for --target-cores\n"),
+    (
+        ["transcribe", "--budget", "99", "clip.wav"],
+        2,
+        "",
+        "as2d: --budget 99 is out of range; choose 1 to 31\n",
+    ),
+    (["transcribe", "--budget", "x", "y"], 2, "", "as2d: invalid value for '--budget': "),
+    (["transcribe", "--max-tokens", "0", "x"], 2, "", "as2d: --max-tokens 0 is out of range; "),
+    (["transcribe", "-", "-"], 2, "", "as2d: standard input ('-') can be read only once; name"),
+    (["transcribe", "-"], 1, "", "as2d: standard input is closed; give a file, or a pipe for '-'"),
+    (["transcribe"], 2, "", "as2d: missing argument 'FILE'; see 'as2d transcribe --help'\n"),
+    (["transcribe", "--formt", "txt", "x"], 2, "", "as2d: no such option: --formt"),
+    (["transcribe", "--format", "srtx", "x"], 2, "", "as2d: invalid value for '--format'"),
+    (["transcrib"], 2, "", "as2d: no such command 'transcrib'"),
+    (["transcribe", "-o", "clip.wav", "clip.wav"], 2, "", "as2d: --output clip.wav is an input"),
+    (["transcribe", "-o", "no/where", "clip.wav"], 1, "", "as2d: cannot write --output no/where"),
+    (["transcribe", "-o", ".", "clip.wav"], 1, "", "as2d: --output . is a directory"),
+]
+
+
+@pytest.mark.parametrize(("args", "status", "stdout", "stderr"), TABLE, ids=lambda x: str(x)[:60])
+def test_table(clip: Path, args: list[str], status: int, stdout: str, stderr: str) -> None:
+    ran = run_cli(*args)
+    assert (ran.status, ran.stdout) == (status, stdout)
+    assert ran.stderr.startswith(stderr) and (stderr or not ran.stderr)
+    assert ran.stderr.count("\n") == (1 if stderr else 0)
+
+
+def test_names_with_odd_characters_are_one_inert_line(clip: Path) -> None:
+    ran = run_cli("transcribe", "a\nb\x1b[31m.wav")
+    assert ran.stderr == "as2d: no such file: a\\nb\\x1b[31m.wav; check the name\n"
+
+
+def test_undecodable_name(clip: Path) -> None:
+    name = b"caf\xe9.wav".decode("utf-8", "surrogateescape")
+    Path(name).write_bytes(clip.read_bytes())
+    ran = run_cli("transcribe", "-f", "json", name)
+    assert json.loads(ran.stdout)["file"] == "caf\\xe9.wav"
+
+
+def test_leading_dash(clip: Path) -> None:
+    Path("-x.wav").write_bytes(clip.read_bytes())
+    assert run_cli("transcribe", "--", "-x.wav").stdout == HELLO
+
+
+def test_standard_input(clip: Path) -> None:
+    ran = run_cli("transcribe", "-f", "json", "-", stdin=clip.read_bytes())
+    assert json.loads(ran.stdout)["file"] == "<stdin>"
+    assert json.loads(ran.stdout)["duration"] == 2.0
+
+
+def test_missing_input_loads_no_model(clip: Path) -> None:
+    script = Script()
+    run_cli("transcribe", "missing.wav", script=script)
+    assert script.log == []
+
+
+def test_offline_never_pulls(clip: Path) -> None:
+    script = Script(absent=["moonshine-tiny-en"])
+    ran = run_cli("transcribe", "--offline", "clip.wav", script=script)
+    assert (ran.status, ran.stdout) == (0, HELLO)
+    assert ran.stderr.startswith("as2d: warning: no drafter, the target goes alone: model moonsh")
+    assert not [entry for entry in script.log if entry[0] == "ensure"]
+
+
+def test_offline_without_target(clip: Path) -> None:
+    ran = run_cli("transcribe", "--offline", "clip.wav", script=Script(absent=["whisper-base"]))
+    assert ran.status == 3
+    assert "as2d models pull whisper-base" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "stderr"),
+    [
+        (Script(drafter_dies="it hung"), "clip.wav: the drafter failed, the target goes alone: it"),
+        (Script(broken_drafter="moonshine-tiny-en: decoder is empty"), "moonshine-tiny-en: decod"),
+    ],
+)
+def test_lost_drafter_is_one_warning(clip: Path, script: Script, stderr: str) -> None:
+    ran = run_cli("transcribe", "clip.wav", script=script)
+    assert (ran.status, ran.stdout) == (0, HELLO)
+    assert ran.stderr.startswith(f"as2d: warning: {stderr}")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_engine_failure_is_the_inputs_failure(clip: Path) -> None:
+    ran = run_cli("transcribe", "clip.wav", script=Script(fails="no memory"))
+    assert ran.status == 1
+    assert ran.stderr == "as2d: clip.wav: decoding failed: no memory\n"
+
+
+def test_silence_costs_no_window(tmp_path: Path) -> None:
+    script = Script()
+    path = write_wav(tmp_path / "zeros.wav", np.zeros(35 * 16000))
+    ran = run_cli("transcribe", str(path), script=script)
+    assert (ran.status, ran.stdout) == (0, "")
+    assert ran.stderr == f"as2d: {path}: no speech\n"
+    assert not [entry for entry in script.log if entry[0] in ("start", "detect")]
+
+
+def test_no_samples_give_an_empty_result(tmp_path: Path) -> None:
+    path = write_wav(tmp_path / "none.wav", np.zeros(0))
+    data = json.loads(run_cli("transcribe", "-f", "json", str(path)).stdout)
+    assert (data["duration"], data["segments"], data["text"]) == (0.0, [], "")
+    assert set(data["rates"].values()) == {None}
+    assert data["language"] is None and data["counters"] is None
+
+
+def test_json_is_strict_and_complete(clip: Path) -> None:
+    def refuse(word: str) -> float:
+        raise AssertionError(word)
+
+    ran = run_cli("transcribe", "-f", "json", "--tokens", "clip.wav", "clip.wav")
+    first, second = (json.loads(line, parse_constant=refuse) for line in ran.stdout.splitlines())
+    assert first.keys() == second.keys()
+    assert first["language_probability"] == 0.98
+    assert (first["model"], first["drafter"], first["method"]) == (
+        "whisper-base",
+        "moonshine-tiny-en",
+        "as2d",
+    )
+    assert first["segments"] == [
+        {
+            "start": 0.0,
+            "end": 2.0,
+            "text": "Hello world.",
+            "tokens": [1 + b for b in b" Hello world."],
+        }
+    ]
+    assert first["counters"]["seconds"]["wall"] is None  # NaN in the engine's own figures
+
+
+def test_output_file_is_whole_or_not_there(clip: Path) -> None:
+    assert run_cli("transcribe", "-o", "out.txt", "clip.wav").stdout == ""
+    assert Path("out.txt").read_text() == HELLO
+    ran = run_cli("transcribe", "-o", "bad.txt", "clip.wav", script=Script(fails="no memory"))
+    assert ran.status == 1
+    assert sorted(p.name for p in Path().iterdir()) == ["clip.wav", "out.txt"]
+
+
+def test_output_to_a_device(clip: Path) -> None:
+    assert run_cli("transcribe", "-o", "/dev/null", "clip.wav").status == 0
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "stderr"),
+    [
+        (errno.EPIPE, 141, ""),
+        (
+            errno.ENOSPC,
+            1,
+            "as2d: cannot write to standard output: No space left on device\n",
+        ),
+    ],
+)
+def test_unwritable_stdout(clip: Path, error: int, status: int, stderr: str) -> None:
+    script = Script()
+    ran = run_cli("transcribe", "clip.wav", script=script, stdout=BrokenRaw(error))
+    assert (ran.status, ran.stderr) == (status, stderr)
+    assert "cancel" in script.log and script.log[-1] == "closed"
+
+
+def test_bug_is_one_line(clip: Path) -> None:
+    def bug(window: object) -> str:
+        raise RuntimeError("two\nlines")
+
+    ran = run_cli("transcribe", "clip.wav", script=Script(texts=bug))
+    assert ran.status == 70
+    assert ran.stderr.startswith("as2d: internal error: RuntimeError: two\\nlines; this is a bug")
+    assert ran.stderr.count("\n") == 1
+    shown = run_cli(
+        "transcribe", "clip.wav", script=Script(texts=bug), variables={"AS2D_DEBUG": "1"}
+    )
+    assert "Traceback" in shown.stderr
+
+
+def test_help_lists_statuses(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli().status == 0
+    shown = capsys.readouterr().out
+    for word in ("transcribe", "Exit status:", "130", "141"):
+        assert word in shown
+
+
+def _terminal(*args: str, script: Script | None = None) -> Ran:
+    return run_cli("transcribe", *args, script=script, terminal=True)
+
+
+def test_terminal_shows_each_line_once_and_no_display_stays(clip: Path) -> None:
+    ran = _terminal("clip.wav", script=Script(texts=[" [MUSIC] a[i] [red]x :smile: " + "w " * 99]))
+    assert ran.stdout.count("[MUSIC] a[i] [red]x :smile: " + "w " * 99 + "\n") == 1
+    assert "2.0 s of audio in" in ran.stdout
+    assert ran.stdout.endswith("accepted per step\n")
+
+
+def test_dumb_terminal_gets_no_escapes(clip: Path) -> None:
+    ran = run_cli("transcribe", "clip.wav", terminal=True, variables={"TERM": "dumb"})
+    assert "\x1b" not in ran.stdout
+    assert HELLO in ran.stdout

@@ -1,0 +1,164 @@
+"""The program as a process: imports, pipes, signals, closed descriptors."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import tone, write_wav
+
+ROOT = Path(__file__).parents[2]
+DRIVER = [sys.executable, "-m", "tests.app.driver"]
+
+
+def _environment(script: Mapping[str, object] | None = None, **variables: str) -> dict[str, str]:
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return os.environ | {"SCRIPT": json.dumps(script or {}), "PYTHONPATH": path} | variables
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(write_wav(tmp_path_factory.mktemp("clips") / "clip.wav", tone(70)))
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from as2d_cli.__main__ import main; sys.argv = ['as2d', '--help']\n"
+        "main()\n"
+        "heavy = {'numpy', 'onnxruntime', 'av', 'onnx', 'rich', 'as2d_cli.decoding.engine'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path = {sys.path!r}\n{code}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=_environment(),
+    )
+    assert "Commands:" in shown.stdout
+    assert shown.stdout.splitlines()[-1] == "[]"
+
+
+def test_nothing_of_the_display_reaches_pipes(clip: str) -> None:
+    ran = subprocess.run(
+        [*DRIVER, "transcribe", clip], capture_output=True, env=_environment(), check=True
+    )
+    assert ran.stdout == b"Hello world.\n" * 3
+    assert ran.stderr == b""
+
+
+def test_text_is_utf8_in_any_locale(clip: str) -> None:
+    script = {"texts": [" ļoti 日本 \U0001f600"]}
+    for locale in ("C", "POSIX", "en_US.ISO-8859-1"):
+        ran = subprocess.run(
+            [*DRIVER, "transcribe", clip],
+            capture_output=True,
+            env=_environment(script, LC_ALL=locale, PYTHONUTF8="0", PYTHONCOERCECLOCALE="0"),
+            check=True,
+        )
+        assert ran.stdout.decode() == "ļoti 日本 \U0001f600\n" * 3
+
+
+def test_head_ends_it_quietly(clip: str) -> None:
+    command = f"{sys.executable} -m tests.app.driver transcribe {clip} | head -1; "
+    ran = subprocess.run(
+        ["bash", "-c", command + 'echo "${PIPESTATUS[0]}"'],
+        capture_output=True,
+        text=True,
+        env=_environment({"pause": 0.05}),
+        check=True,
+    )
+    assert ran.stdout == "Hello world.\n141\n"
+    assert ran.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("redirection", "status", "stderr"),
+    [
+        (">/dev/full", 1, "as2d: cannot write to standard output: No space left on device\n"),
+        (">&-", 1, "as2d: standard output is closed; give --output FILE\n"),
+        ("<&-", 0, ""),
+    ],
+)
+def test_redirections(clip: str, redirection: str, status: int, stderr: str) -> None:
+    command = f"{sys.executable} -m tests.app.driver transcribe {clip} {redirection}"
+    ran = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, env=_environment(), check=False
+    )
+    assert (ran.returncode, ran.stderr) == (status, stderr)
+
+
+def test_closed_stderr(clip: str) -> None:
+    command = f"{sys.executable} -m tests.app.driver transcribe {clip} missing 2>&-"
+    ran = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, env=_environment(), check=False
+    )
+    assert (ran.returncode, ran.stdout) == (1, "Hello world.\n" * 3)
+
+
+def _stopped(args: list[str], number: int, *, script: Mapping[str, object]) -> tuple[int, str, str]:
+    """Status and output of the program when it gets a signal after its first output."""
+    with subprocess.Popen(
+        [*DRIVER, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(script)
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+        return process.returncode, (first + out).decode(), err.decode()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals(clip: str, number: int, status: int) -> None:
+    script = {"pause": 0.05, "texts": [" Hello world.", "x" * 4000]}
+    assert _stopped(["transcribe", clip], number, script=script)[0] == status
+
+
+def test_interruption_keeps_the_words_and_no_file(clip: str, tmp_path: Path) -> None:
+    script = {"pause": 0.02, "texts": [" Hello world.", "x" * 4000]}
+    status, out, err = _stopped(["transcribe", clip], signal.SIGINT, script=script)
+    assert (status, err) == (130, "")
+    assert out.startswith("Hello world.\n") and out.endswith("\n")
+    with subprocess.Popen(
+        [*DRIVER, "transcribe", clip, "-o", str(tmp_path / "out.txt")], env=_environment(script)
+    ) as process:
+        while not list(tmp_path.iterdir()) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interruption_while_a_pipe_gives_nothing() -> None:
+    with subprocess.Popen(
+        [*DRIVER, "transcribe", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_environment(),
+    ) as process:
+        assert process.stdin is not None
+        time.sleep(0.7)  # it waits in a read; before that, imports
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert process.stderr is not None and process.stderr.read() == b""
+
+
+def test_background_job_ignores_the_interruption_it_was_told_to(clip: str) -> None:
+    command = f"trap '' INT; exec {sys.executable} -m tests.app.driver transcribe {clip}"
+    with subprocess.Popen(
+        ["bash", "-c", command], stdout=subprocess.PIPE, env=_environment({"pause": 0.02})
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=20)
+    assert (process.returncode, first + rest) == (0, b"Hello world.\n" * 3)
