@@ -1,7 +1,7 @@
 """Writes the completion scripts of this folder: ``python completions/generate.py``.
 
-The scripts ask the program itself for what can come next, so they change with Typer and not with the
-options; a test compares them with what this file would write.
+The scripts ask the program itself for what can come next, so they change with Typer and not with
+the options; a test compares them with what this file would write.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class FakeCounters:
     accepted: int = 0
     lead_total: int = 0
     lanes: dict[str, dict[str, Any]] = field(
-        default_factory=lambda: {"target": {"cores": "0"}, "draft": {"cores": "1"}}
+        default_factory=lambda: {"target": {"cores": [0, 1, 2, 5]}, "draft": {"cores": [3]}}
     )
     exact: bool = True
 
@@ -239,11 +239,10 @@ def backend(script: Script) -> Backend:
         "moonshine-tiny-en": FakeModel("moonshine-tiny-en", family="moonshine"),
     }
 
-    def find(name: str) -> Model | None:
-        return None if name in script.absent else models.get(name)
-
-    def ensure(name: str) -> Model:
-        script.log.append(("ensure", name))
+    def ensure(name: str, offline: bool) -> Model:
+        script.log.append(("ensure", name, offline))
+        if offline and name in script.absent:
+            raise As2dError(f"{name} is not here", status=ExitStatus.UNAVAILABLE)
         if name in script.missing or name not in models:
             raise As2dError(
                 f"no model {name}", remedy="see 'as2d models list'", status=ExitStatus.UNAVAILABLE
@@ -259,7 +258,7 @@ def backend(script: Script) -> Backend:
         script.log.append(("open", target.id, drafter.id if drafter is not None else None))
         return FakeEngine(script, plan)
 
-    return Backend(find, ensure, plan, open_engine)
+    return Backend(ensure, plan, open_engine)
 
 
 class BrokenRaw(io.RawIOBase):
@@ -292,8 +291,11 @@ def run_cli(
     terminal: bool = False,
     columns: int = 80,
     variables: Mapping[str, str] | None = None,
+    real: bool = False,
 ) -> Ran:
-    """Runs `args` in an environment of buffers; `terminal`: stdout and stderr are one terminal."""
+    """Runs `args` in an environment of buffers; `terminal`: stdout and stderr are one terminal;
+    `real`: with the real catalogue and engine.
+    """
     out, err = io.BytesIO(), io.BytesIO()
     environment = Environment(
         stdin=io.BytesIO(stdin) if stdin is not None else None,
@@ -302,7 +304,7 @@ def run_cli(
         variables=variables or {},
         shared_terminal=terminal,
         columns=columns,
-        backend=backend(script or Script()),
+        backend=None if real else backend(script or Script()),
     )
     status = run(args, environment)
     return Ran(status, out.getvalue().decode(), err.getvalue().decode())

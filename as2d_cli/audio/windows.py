@@ -25,6 +25,9 @@ _HOP = RATE // 50  # 20 ms
 _SPAN = 10
 """Hops over which quietness is judged: 0.2 s, longer than the closure of a plosive, is a pause."""
 
+_LEAST_WORD = RATE // 10
+"""Nobody says a word in less, but a model hears one."""
+
 _SILENCE = 2.0**-14
 """Peak of digital silence: two steps of a 16-bit sample, which is dither and no microphone."""
 
@@ -35,18 +38,23 @@ class AudioWindow:
 
     Attributes:
         index: counts from 0.
-        start: seconds from the beginning of the input.
+        first: samples before this window in the input.
         samples: float32[n], 1 <= n <= WINDOW, not padded.
     """
 
     index: int
-    start: float
+    first: int
     samples: Samples
+
+    @property
+    def start(self) -> float:
+        """Seconds from the beginning of the input."""
+        return self.first / RATE
 
     @property
     def end(self) -> float:
         """Seconds from the beginning of the input."""
-        return self.start + len(self.samples) / RATE
+        return (self.first + len(self.samples)) / RATE
 
 
 def windows(blocks: Iterable[Samples]) -> Iterator[AudioWindow]:
@@ -72,7 +80,7 @@ def windows(blocks: Iterable[Samples]) -> Iterator[AudioWindow]:
         while count > enough:
             joined = np.concatenate(held)
             cut = _cut(joined[:enough])
-            yield AudioWindow(index, position / RATE, joined[:cut].copy())
+            yield AudioWindow(index, position, joined[:cut].copy())
             held, count = [joined[cut:]], count - cut
             index, position = index + 1, position + cut
     if count == 0:
@@ -80,14 +88,14 @@ def windows(blocks: Iterable[Samples]) -> Iterator[AudioWindow]:
     rest = np.concatenate(held)
     while len(rest) > WINDOW:
         cut = _cut(rest)
-        yield AudioWindow(index, position / RATE, rest[:cut])
+        yield AudioWindow(index, position, rest[:cut])
         rest, index, position = rest[cut:], index + 1, position + cut
-    yield AudioWindow(index, position / RATE, rest)
+    yield AudioWindow(index, position, rest)
 
 
 def is_silent(samples: Samples) -> bool:
-    """Digital silence: nothing in it that a microphone could have recorded."""
-    return len(samples) == 0 or float(np.abs(samples).max()) <= _SILENCE
+    """No word can be in it: digital silence, or no more than 0.1 s."""
+    return len(samples) <= _LEAST_WORD or float(np.abs(samples).max()) <= _SILENCE
 
 
 def _cut(samples: Samples) -> int:

@@ -228,7 +228,7 @@ class _DescriptionReader:
                 FileRecord(name, self._number("file", size), digest)
                 for name, size, digest in self._fields("file", 3)
             ),
-            sources=dict(self._fields("source", 2)),
+            sources={row[0]: row[1] for row in self._fields("source", 2)},
             **texts,  # type: ignore[arg-type]
             **numbers,  # type: ignore[arg-type]
         )

@@ -48,9 +48,7 @@ def open_session(path: Path, threads: int = 1) -> onnxruntime.InferenceSession:
     options.inter_op_num_threads = 1
     options.log_severity_level = 4  # Its warnings would land on the user's terminal.
     try:
-        return onnxruntime.InferenceSession(
-            str(path), options, providers=["CPUExecutionProvider"]
-        )
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # The runtime has one exception class for each status code.
         raise GraphError(path, f"ONNX Runtime cannot load it ({error})") from None
 

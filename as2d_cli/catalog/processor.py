@@ -8,9 +8,7 @@ from pathlib import Path
 _CPUINFO = Path("/proc/cpuinfo")
 
 
-def multiplies_signed_weights_exactly(
-    machine: str | None = None, cpuinfo: Path = _CPUINFO
-) -> bool:
+def multiplies_signed_weights_exactly(machine: str | None = None, cpuinfo: Path = _CPUINFO) -> bool:
     """Whether uint8 x int8 products are summed without saturation here.
 
     x86-64 without VNNI sums pairs of them in 16 bits, which overflow ("When and why do I need to

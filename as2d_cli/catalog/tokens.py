@@ -47,7 +47,7 @@ class WhisperTokens:
 
 
 def read_tokens(tokenizer_path: Path, config_path: Path, size: int) -> WhisperTokens:
-    """Read ``tokenizer.json`` and ``config.json`` of a CTranslate2 Whisper model of ``size`` tokens.
+    """Read the tokenizer and configuration of a CTranslate2 Whisper model of ``size`` tokens.
 
     Raises:
         VocabularyError: a file is missing, broken, or of another model.

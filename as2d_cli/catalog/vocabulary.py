@@ -1,8 +1,8 @@
 """The bytes that tokens stand for: ``vocabulary.bin`` of a bundle, and what it is made from.
 
-Layout: ``A2DV``, then little endian u32 version (1), u32 count, u32 flags (bit 0: ids of text tokens
-are merge ranks), then for each token a u16 length and that many bytes. A token that stands for no
-text (special, control, timestamp) has length 0.
+Layout: ``A2DV``, then little endian u32 version (1), u32 count, u32 flags (bit 0: ids of text
+tokens are merge ranks), then for each token a u16 length and that many bytes. A token that stands
+for no text (special, control, timestamp) has length 0.
 """
 
 from __future__ import annotations

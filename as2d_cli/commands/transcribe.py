@@ -15,6 +15,7 @@ from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.output.formats import Format, renderer
 
 if TYPE_CHECKING:
+    from as2d_cli.catalog import Progress
     from as2d_cli.output.renderer import Writer
     from as2d_cli.output.talk import Talk
     from as2d_cli.tasks.models import ModelRequest
@@ -176,7 +177,7 @@ def _run(
         talk, out = stack.enter_context(
             _streams(environment, quiet, shared, format, result.out if result else None)
         )
-        backend = environment.backend or default_backend(talk)
+        backend = environment.backend or default_backend(talk, _bars(environment, talk))
         done = transcribe(
             files,
             request,
@@ -220,6 +221,15 @@ def _within(option: str, value: int, least: int, most: int) -> None:
             remedy=f"choose {least} to {most}",
             status=ExitStatus.USAGE,
         )
+
+
+def _bars(environment: Environment, talk: Talk) -> Progress | None:
+    """Download bars, where a live display is welcome."""
+    if not talk.live:
+        return None
+    from as2d_cli.output.download_bars import DownloadBars
+
+    return DownloadBars(environment)
 
 
 def _refuse_input(output: str, files: list[str]) -> None:

@@ -166,12 +166,20 @@ class Engine:
             raise As2dError(str(error)) from error
         return max(found, key=lambda entry: entry[1])
 
-    def start(self, draft: bool = True) -> Run:
-        """Starts a run; `draft` False lets the target go alone."""
+    def start(
+        self, draft: bool = True, *, budget: int | None = None, exact: bool | None = None
+    ) -> Run:
+        """Starts a run; the one before must be over.
+
+        Args:
+            draft: False lets the target go alone.
+            budget, exact: other ones than the plan's.
+        """
         native = self._open()
-        method = self._plan.method if draft else "target"
-        run = native.start(method, self._plan.budget, self._plan.exact)
-        return Run(run, native, self._plan.exact)
+        exact = self._plan.exact if exact is None else exact
+        budget = self._plan.budget if budget is None else budget
+        run = native.start(self._plan.method if draft else "target", budget, exact)
+        return Run(run, native, exact)
 
     def close(self) -> None:
         """Frees the models once no run uses them."""

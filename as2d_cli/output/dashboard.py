@@ -32,6 +32,8 @@ class Dashboard(Talk):
     lock.
     """
 
+    live = True
+
     def __init__(self, environment: Environment, *, words: bool) -> None:
         """`words`: show the latest words, because the result goes elsewhere."""
         super().__init__(environment, quiet=False)
@@ -133,9 +135,9 @@ class Dashboard(Talk):
             activity, window = p.lanes.get(lane, ("", -1))
             if not activity:
                 continue
-            cores = p.counters.lanes.get(lane, {}).get("cores", "") if p.counters else ""
+            cores = _cores(p.counters, lane)
             what = activity if activity in ("idle", "done") else f"{activity} window {window + 1}"
-            where = f"cores {cores}" if cores != "" else ""
+            where = f"cores {cores}" if cores else ""
             yield Text.assemble(
                 (f"{lane} lane".ljust(11), _KEY), f"  {what.ljust(22)}", f"  {where}"
             )
@@ -179,6 +181,18 @@ def _speculation(c: Counters | None) -> list[tuple[str, str]]:
         ("lead", f"{c.lead_total / steps:.1f} tokens"),
         ("alone", f"{c.alone_steps / (c.alone_steps + steps):.0%} of steps"),
     ]
+
+
+def _cores(c: Counters | None, lane: str) -> str:
+    """``0-3,5``: runs of neighbours joined."""
+    cores = sorted(c.lanes.get(lane, {}).get("cores", ())) if c is not None else []
+    runs: list[list[int]] = []
+    for core in cores:
+        if runs and core == runs[-1][-1] + 1:
+            runs[-1].append(core)
+        else:
+            runs.append([core])
+    return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
 
 
 def _row(facts: list[tuple[str, str]], *, value_first: bool = False) -> Text:

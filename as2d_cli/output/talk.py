@@ -14,7 +14,13 @@ class Talk:
 
     Errors always; warnings and notices unless quiet; information and the summary only where a
     person watches a terminal.
+
+    Attributes:
+        live: it draws on the terminal, so that download bars may, too.
+        failures: inputs that failed.
     """
+
+    live = False
 
     def __init__(self, environment: Environment, *, quiet: bool) -> None:
         self._environment = environment

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.errors import As2dError
 from as2d_cli.tasks.interrupt import interruptible
 from as2d_cli.tasks.transcript import Counters, Monitor
 from as2d_cli.text.whisper_prompt import ModelFacts
@@ -76,14 +76,12 @@ class Backend:
     """Catalogue and engine, so that tests can bring their own.
 
     Attributes:
-        find: a bundle by id or path without the network, or None.
-        ensure: the same, pulled and built if need be.
+        ensure: (id or path, offline) -> bundle, pulled and built if need be.
         plan: (method, budget, target cores, draft cores) -> plan.
         open: (target, drafter or None, plan) -> context manager of an engine.
     """
 
-    find: Callable[[str], Model | None]
-    ensure: Callable[[str], Model]
+    ensure: Callable[[str, bool], Model]
     plan: Callable[[str, int, str | None, str | None], PlanFace]
     open: Callable[[Model, Model | None, Any], AbstractContextManager[EngineFace]]
 
@@ -135,13 +133,13 @@ def open_models(
     Raises:
         As2dError: the target cannot be had or loaded.
     """
-    target = _bundle(request.target, request.offline, backend)
+    target = backend.ensure(request.target, request.offline)
     if check is not None:
         check(target)
     drafter: Model | None = None
     if request.drafter is not None and plan.method != "target":
         try:
-            drafter = _bundle(request.drafter, request.offline, backend)
+            drafter = backend.ensure(request.drafter, request.offline)
         except As2dError as e:
             monitor.warning(f"no drafter, the target goes alone: {e}")
     with interruptible(lambda: backend.open(target, drafter, plan)) as engine:
@@ -161,26 +159,26 @@ def make_plan(request: ModelRequest, backend: Backend) -> PlanFace:
     return backend.plan(request.method, request.budget, request.target_cores, request.draft_cores)
 
 
-def _bundle(name: str, offline: bool, backend: Backend) -> Model:
-    if not offline:
-        return backend.ensure(name)
-    found = backend.find(name)
-    if found is None:
-        raise As2dError(
-            f"model {name} is not on this machine",
-            remedy=f"run 'as2d models pull {name}' while online, or leave --offline out",
-            status=ExitStatus.UNAVAILABLE,
-        )
-    return found
+def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
+    """The real catalogue and the native engine.
 
-
-def default_backend(monitor: Monitor) -> Backend:
-    """The real catalogue and the native engine; `monitor` hears of downloads."""
+    Args:
+        monitor: hears of downloads before they begin: what, how large, where to.
+        progress: shows their bytes (see `as2d_cli.catalog.Progress`), or None.
+    """
     from as2d_cli import catalog, decoding
 
-    return Backend(
-        find=catalog.find_bundle,
-        ensure=catalog.ensure_bundle,
-        plan=decoding.make_plan,
-        open=decoding.Engine.open,
-    )
+    def fetching(entry: catalog.ModelEntry, folder: Path) -> None:
+        size = f"{entry.bytes / 1e6:.0f} MB" if entry.bytes else "size unknown"
+        monitor.notice(f"fetching {entry.id} ({size}, licence {entry.licence}) to {folder}")
+
+    def ensure(name: str, offline: bool) -> Model:
+        return catalog.ensure_bundle(
+            name,
+            progress=progress,
+            on_start=fetching,
+            on_wait=lambda other: monitor.notice(f"another process is pulling {other}, waiting"),
+            offline=offline or None,
+        )
+
+    return Backend(ensure=ensure, plan=decoding.make_plan, open=decoding.Engine.open)

@@ -153,6 +153,8 @@ class _Pending:
 
     window: AudioWindow
     stream: TextStream
+    full: bool
+    """Its limit is what the model can hold, and not what the user wants."""
     text: str = ""
     shown: int = 0
     finished: WindowFinished | None = field(default=None)
@@ -289,7 +291,7 @@ class _Transcription:
         ids = prompt(target, self._result.language)
         room = target.context - len(ids)
         limit = min(self._options.max_tokens or room, room)
-        pending = _Pending(window, TextStream(self._pieces))
+        pending = _Pending(window, TextStream(self._pieces), limit == room)
         self._pending.append(pending)
         self._by_index[window.index] = pending
         run.submit(
@@ -341,7 +343,7 @@ class _Transcription:
             self._words += len(text.split())
             self._settled = text
             self._sink.segment(segment)
-        if finished.reason == "context":
+        if finished.reason == "context" or (finished.reason == "limit" and pending.full):
             self._warn(
                 f"the text of {_clock(window.start)} to {_clock(window.end)} fills the model's "
                 "context: it may be a loop, or cut off"

@@ -68,4 +68,9 @@ def test_equally_quiet_is_cut_late() -> None:
     ("level", "silent"), [(0.0, True), (2.0**-15, True), (3 * 2.0**-15, False), (1e-3, False)]
 )
 def test_silence(level: float, silent: bool) -> None:
-    assert is_silent(np.full(100, level, np.float32)) is silent
+    assert is_silent(np.full(1601, level, np.float32)) is silent
+
+
+def test_too_short_for_a_word_is_silent() -> None:
+    assert is_silent(np.full(1600, 0.5, np.float32))
+    assert is_silent(np.zeros(0, np.float32))

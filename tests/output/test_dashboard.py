@@ -72,9 +72,9 @@ def test_says_it_all_at_80_columns() -> None:
         "lead 5.0 tokens",
         "alone 20% of steps",
         "verifying window 2",
-        "cores 0",
+        "cores 0-2,5",
         "drafting window 3",
-        "cores 1",
+        "cores 3",
     ):
         assert fact in shown
 

@@ -176,6 +176,15 @@ def test_full_context_is_a_warning(clip: Path) -> None:
     assert len(done.warnings) == 3 and "may be a loop" in done.warnings[0]
 
 
+@pytest.mark.parametrize(("limit", "warnings"), [(None, 3), (444, 3), (443, 0)])
+def test_text_as_long_as_the_model_can_hold_is_a_warning(
+    clip: Path, limit: int | None, warnings: int
+) -> None:
+    script = Script(texts=["x" * 600])
+    (done,), _ = _run(script, clip, options=TranscribeOptions(max_tokens=limit))
+    assert len(done.warnings) == warnings
+
+
 def test_others_are_done_when_one_fails(clip: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.wav"
     bad.write_text("no audio")

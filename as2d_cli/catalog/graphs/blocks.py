@@ -143,8 +143,14 @@ class GraphBuilder:
         weight, weight_scale, weight_zero = self._integer_weight(linear)
         y = self.node(
             "MatMulIntegerToFloat",
-            [quantised, weight, self._once("one", _ONE), weight_scale]
-            + [self._once("middle", _MIDDLE), *weight_zero],
+            [
+                quantised,
+                weight,
+                self._once("one", _ONE),
+                weight_scale,
+                self._once("middle", _MIDDLE),
+                *weight_zero,
+            ],
             domain=MICROSOFT,
         )
         y = self.node("Mul", [y, scale])

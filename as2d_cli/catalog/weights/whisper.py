@@ -101,9 +101,7 @@ class _WhisperReader:
         return self._weights.floats(name)
 
     def _linear(self, name: str) -> Linear:
-        return Linear(
-            self._weights.floats(f"{name}/weight"), self._weights.floats(f"{name}/bias")
-        )
+        return Linear(self._weights.floats(f"{name}/weight"), self._weights.floats(f"{name}/bias"))
 
     def _norm(self, name: str) -> Norm:
         return Norm(self._weights.floats(f"{name}/gamma"), self._weights.floats(f"{name}/beta"))

@@ -1,0 +1,1 @@
+"""Strategies compared on the same audio: what they say, and how long they take."""

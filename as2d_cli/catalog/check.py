@@ -1,0 +1,244 @@
+"""Proof that a bundle is what it says: one line for each thing looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from as2d_cli.catalog.bundle import Bundle, sha256_of
+from as2d_cli.errors import As2dError
+
+# Operator sets and file format that every ONNX Runtime that as2d accepts can load.
+_NEWEST_OPSET = 23
+_NEWEST_IR = 11
+
+TranscribeCheck = Callable[[Bundle], "CheckResult"]
+Shapes = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """Outcome of one check; ``detail`` names the file and what is wrong with it, in one line."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def check_bundle(
+    bundle: Bundle, transcribe: TranscribeCheck | None = None
+) -> Iterator[CheckResult]:
+    """Check a bundle, yielding each result as it is known.
+
+    The row invariance measured is recorded in the bundle. A check whose ground another one took
+    away is left out.
+
+    Args:
+        bundle: what to check.
+        transcribe: transcribes a short known clip with the bundle and judges the text.
+    """
+    files = _files(bundle)
+    yield files
+    if not files.ok:
+        return
+    yield _formats(bundle)
+    try:
+        graphs = _Graphs.load(bundle)
+    except As2dError as error:
+        yield CheckResult("graphs", False, str(error))
+        return
+    yield CheckResult("graphs", True, "both load")
+    interface = _interface(bundle, graphs)
+    yield interface
+    if not interface.ok:
+        return
+    yield _pair(bundle, graphs)
+    yield _vocabulary(bundle)
+    yield _rows(bundle)
+    if transcribe is not None:
+        yield transcribe(bundle)
+
+
+def _files(bundle: Bundle) -> CheckResult:
+    for record in bundle.files:
+        path = bundle.path / record.name
+        if not path.is_file():
+            return CheckResult("files", False, f"{path} is missing")
+        size = path.stat().st_size
+        if size != record.size:
+            return CheckResult("files", False, f"{path} has {size} bytes, not {record.size}")
+        if sha256_of(path) != record.sha256:
+            return CheckResult("files", False, f"{path} is damaged: its SHA-256 is another")
+    return CheckResult("files", True, f"{len(bundle.files)} whole")
+
+
+def _formats(bundle: Bundle) -> CheckResult:
+    import onnx
+
+    seen: list[str] = []
+    for path in (bundle.encoder_path, bundle.decoder_path):
+        if path.suffix != ".onnx":
+            seen.append(f"{path.suffix} as published")
+            continue
+        try:
+            model = onnx.load_model(path, load_external_data=False)
+        except Exception as error:  # protobuf's error class depends on its backend.
+            return CheckResult("format", False, f"{path} is no ONNX model ({error})")
+        opset = max(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+        if opset > _NEWEST_OPSET or model.ir_version > _NEWEST_IR:
+            problem = f"{path} has opset {opset} and IR {model.ir_version}, too new for the engine"
+            return CheckResult("format", False, problem)
+        seen.append(f"opset {opset} IR {model.ir_version}")
+    return CheckResult("format", True, ", ".join(dict.fromkeys(seen)))
+
+
+@dataclass(frozen=True)
+class _Graphs:
+    """Shapes of inputs and outputs by name."""
+
+    encoder_inputs: Shapes
+    encoder_outputs: Shapes
+    decoder_inputs: Shapes
+    decoder_outputs: Shapes
+
+    @classmethod
+    def load(cls, bundle: Bundle) -> _Graphs:
+        from as2d_cli.catalog.probe import open_session
+
+        shapes: list[Shapes] = []
+        for path in (bundle.encoder_path, bundle.decoder_path):
+            session = open_session(path)
+            shapes += [
+                {value.name: value.shape for value in values}
+                for values in (session.get_inputs(), session.get_outputs())
+            ]
+        return cls(*shapes)
+
+
+def _interface(bundle: Bundle, graphs: _Graphs) -> CheckResult:
+    cache = [f"{kind}_{layer}" for layer in range(bundle.layers) for kind in "kv"]
+    if bundle.family == "whisper":
+        audio = [f"cross_{name}" for name in cache]
+        steps = ["tokens", "positions", "seqlens_k", "total_sequence_length", "suppress"]
+        results = ["next", "log_prob"] + ["language_logits"] * bool(bundle.language_tokens)
+        wanted = (
+            ["audio"],
+            audio,
+            [*steps, *audio, *(f"past_{name}" for name in cache)],
+            [*results, *(f"present_{name}" for name in cache)],
+        )
+    else:
+        kinds = [
+            f"{layer}.{side}.{part}"
+            for layer in range(bundle.layers)
+            for side in ("decoder", "encoder")
+            for part in ("key", "value")
+        ]
+        steps = ["input_ids", "encoder_hidden_states", "use_cache_branch"]
+        wanted = (
+            ["input_values"],
+            ["last_hidden_state"],
+            [*steps, *(f"past_key_values.{kind}" for kind in kinds)],
+            ["logits", *(f"present.{kind}" for kind in kinds)],
+        )
+    present = (
+        (bundle.encoder_path, "input", graphs.encoder_inputs),
+        (bundle.encoder_path, "output", graphs.encoder_outputs),
+        (bundle.decoder_path, "input", graphs.decoder_inputs),
+        (bundle.decoder_path, "output", graphs.decoder_outputs),
+    )
+    for (path, side, shapes), names in zip(present, wanted, strict=True):
+        for name in names:
+            if name not in shapes:
+                problem = f"{path} has no {side} '{name}', which {bundle.family} needs"
+                return CheckResult("interface", False, problem)
+    return CheckResult("interface", True, f"inputs and outputs of {bundle.family}")
+
+
+def _pair(bundle: Bundle, graphs: _Graphs) -> CheckResult:
+    """Encoder and decoder of one export, and ``bundle.txt`` of both."""
+    if bundle.family == "whisper":
+        produced = {n: list(s) for n, s in graphs.encoder_outputs.items()}
+        consumed = {n: list(s) for n, s in graphs.decoder_inputs.items() if n in produced}
+        stray = [n for n in graphs.decoder_inputs if n.startswith("cross_") and n not in produced]
+        cache = [1, bundle.heads, bundle.context, bundle.head_size]
+        facts = [
+            (consumed == produced and not stray, "encoder and decoder are not of one export"),
+            (len(produced) == 2 * bundle.layers, f"has not the {bundle.layers} layers it should"),
+            (list(graphs.decoder_inputs["past_k_0"]) == cache, f"has no caches of {cache}"),
+            (
+                list(graphs.decoder_inputs["suppress"]) == [bundle.vocabulary_size],
+                f"has not the {bundle.vocabulary_size} tokens it should",
+            ),
+        ]
+    else:
+        key = graphs.decoder_inputs["past_key_values.0.decoder.key"]
+        layers = sum(1 for name in graphs.decoder_inputs if name.endswith(".decoder.key"))
+        widths = {
+            graphs.encoder_outputs["last_hidden_state"][2],
+            graphs.decoder_inputs["encoder_hidden_states"][2],
+            bundle.width,
+        }
+        facts = [
+            (len(widths) == 1, "encoder and decoder are not of one export"),
+            (layers == bundle.layers, f"has not the {bundle.layers} layers it should"),
+            (
+                (key[1], key[3]) == (bundle.heads, bundle.head_size),
+                f"has not {bundle.heads} heads of {bundle.head_size}",
+            ),
+            (
+                graphs.decoder_outputs["logits"][2] == bundle.vocabulary_size,
+                f"has not the {bundle.vocabulary_size} tokens it should",
+            ),
+        ]
+    for holds, problem in facts:
+        if not holds:
+            return CheckResult("pair", False, f"{bundle.decoder_path}: {problem}")
+    shape = f"{bundle.layers} layers, {bundle.heads} heads, {bundle.vocabulary_size} tokens"
+    return CheckResult("pair", True, shape)
+
+
+def _vocabulary(bundle: Bundle) -> CheckResult:
+    path: Path = bundle.path / bundle.vocabulary_file
+    try:
+        pieces = bundle.vocabulary().pieces
+    except As2dError as error:
+        return CheckResult("vocabulary", False, str(error))
+    if len(pieces) != bundle.vocabulary_size:
+        problem = f"{path} has {len(pieces)} tokens, the model {bundle.vocabulary_size}"
+        return CheckResult("vocabulary", False, problem)
+    special = {**bundle.tokens, **bundle.language_tokens}
+    for name, token in special.items():
+        if token >= len(pieces) or pieces[token]:
+            return CheckResult("vocabulary", False, f"{path}: token {token} ({name}) is text")
+    for token in (*bundle.suppress, *bundle.begin_suppress):
+        if token >= len(pieces):
+            return CheckResult(
+                "vocabulary", False, f"{path}: suppressed token {token} is not there"
+            )
+    return CheckResult("vocabulary", True, f"{len(pieces)} tokens fit the model")
+
+
+def _rows(bundle: Bundle) -> CheckResult:
+    """Measure row invariance and record it; a graph without it is usable, but not exact."""
+    if bundle.family != "whisper":
+        return CheckResult("row invariance", True, "none: reports will say it is not exact")
+    from as2d_cli.catalog.probe import measure_row_invariance
+
+    try:
+        measured = measure_row_invariance(bundle.decoder_path)
+    except As2dError as error:
+        return CheckResult("row invariance", False, str(error))
+    if measured != bundle.row_invariance:
+        try:
+            replace(bundle, row_invariance=measured).write()
+        except OSError as error:
+            problem = f"{bundle.path}: cannot record '{measured}' ({error.strerror})"
+            return CheckResult("row invariance", False, problem)
+    detail = {
+        "even": "the same numbers for 2, 4, 8 and 16 rows",
+        "none": "none: reports will say it is not exact",
+    }
+    return CheckResult("row invariance", True, detail[measured])

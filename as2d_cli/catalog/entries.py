@@ -1,0 +1,168 @@
+"""``models.toml``: the models that as2d knows, what they are made of, and where to get it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from as2d_cli.errors import As2dError, ExitStatus
+
+# Families that a bundle can be built for.
+USABLE_FAMILIES = ("whisper", "moonshine")
+_FILE_NAME = "models.toml"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file a model is made of; ``size`` in bytes and ``sha256`` in hex where they are known."""
+
+    name: str
+    size: int | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class HubSource:
+    """A Hugging Face repository at a pinned revision."""
+
+    repo: str
+    revision: str
+
+
+@dataclass(frozen=True)
+class PackageSource:
+    """Data files inside published wheels.
+
+    Attributes:
+        packages: requirements, ``name==version``.
+        members: for each file, the archive members that make it when put one after another.
+        platform: a wheel's platform tag to fall back on where there is none for this machine.
+    """
+
+    packages: tuple[str, ...]
+    members: Mapping[str, tuple[str, ...]]
+    platform: str | None = None
+
+
+Source = HubSource | PackageSource
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """One model of the catalogue.
+
+    Attributes:
+        role: ``target``, ``drafter`` or ``llm``.
+        languages: language codes; ``("en",)`` means English only.
+        default_for: the command that uses it unless told otherwise.
+    """
+
+    id: str
+    role: str
+    family: str
+    licence: str
+    languages: tuple[str, ...]
+    files: tuple[SourceFile, ...]
+    sources: tuple[Source, ...] = ()
+    note: str = ""
+    default_for: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files as far as it is known."""
+        return sum(file.size or 0 for file in self.files)
+
+    @property
+    def usable(self) -> bool:
+        """Whether this version can make a bundle of it."""
+        return self.family in USABLE_FAMILIES and bool(self.sources)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All known models, in the order they are listed."""
+
+    models: tuple[ModelEntry, ...]
+    _by_id: Mapping[str, ModelEntry] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_id", {entry.id: entry for entry in self.models})
+
+    def get(self, model_id: str) -> ModelEntry | None:
+        """The model of this id."""
+        return self._by_id.get(model_id)
+
+    def require(self, model_id: str) -> ModelEntry:
+        """The model of this id.
+
+        Raises:
+            As2dError: there is none; the remedy lists ids like it.
+        """
+        entry = self.get(model_id)
+        if entry is None:
+            near = get_close_matches(model_id.lower(), self._by_id, n=3, cutoff=0.5)
+            remedy = (
+                f"did you mean {' or '.join(near)}?" if near else "'as2d models list' shows all"
+            )
+            raise As2dError(f"no model '{model_id}'", remedy=remedy, status=ExitStatus.UNAVAILABLE)
+        return entry
+
+    def defaults(self, command: str) -> tuple[ModelEntry, ...]:
+        """The models that ``command`` uses unless told otherwise."""
+        return tuple(entry for entry in self.models if entry.default_for == command)
+
+
+def load_catalogue(path: Path | None = None) -> Catalogue:
+    """Read the catalogue; ``path`` replaces the one that comes with as2d.
+
+    Raises:
+        As2dError: the file is missing or not understood.
+    """
+    path = path or _installed()
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Catalogue(tuple(_entry(item) for item in data["model"]))
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror})"
+    except (ValueError, TypeError, KeyError) as error:
+        problem = f"is no model catalogue ({error})"
+    raise As2dError(f"{path}: {problem}", remedy="install as2d again", status=ExitStatus.INTERNAL)
+
+
+def _installed() -> Path:
+    """In the package when installed, beside it in a source tree."""
+    package = Path(__file__).resolve().parent.parent
+    inside = package / _FILE_NAME
+    return inside if inside.exists() else package.parent / _FILE_NAME
+
+
+def _entry(item: Mapping[str, Any]) -> ModelEntry:
+    return ModelEntry(
+        id=item["id"],
+        role=item["role"],
+        family=item["family"],
+        licence=item["licence"],
+        languages=tuple(item["languages"].split()),
+        files=tuple(
+            SourceFile(file["name"], file.get("bytes"), file.get("sha256")) for file in item["file"]
+        ),
+        sources=tuple(_source(source) for source in item.get("source", ())),
+        note=item.get("note", ""),
+        default_for=item.get("default_for", ""),
+    )
+
+
+def _source(item: Mapping[str, Any]) -> Source:
+    if item["kind"] == "hub":
+        return HubSource(item["repo"], item["revision"])
+    if item["kind"] == "pypi":
+        return PackageSource(
+            packages=tuple(item["packages"]),
+            members={name: tuple(parts) for name, parts in item["members"].items()},
+            platform=item.get("platform"),
+        )
+    raise ValueError(f"unknown kind of source '{item['kind']}'")

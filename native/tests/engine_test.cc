@@ -1,0 +1,157 @@
+// The whole engine on small random Whispers: real graphs, real lanes, both busy.
+#include "as2d/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "as2d/error.h"
+#include "as2d/platform/topology.h"
+
+namespace as2d {
+namespace {
+
+using namespace std::chrono_literals;
+using Texts = std::map<std::int64_t, std::vector<TokenId>>;
+
+std::filesystem::path BundlePath(const std::string& name) {
+  return std::filesystem::path(std::getenv("AS2D_TEST_BUNDLES")) / name;
+}
+
+Engine MakeEngine(const LaneCores& lane = {}) {
+  return Engine(std::getenv("AS2D_ORT_LIBRARY"), BundlePath("one"), lane);
+}
+
+std::vector<float> Sound(std::size_t length, float pitch) {
+  std::vector<float> samples(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    samples[i] = 0.3F * std::sin(pitch * static_cast<float>(i)) *
+                 std::sin(1e-4F * static_cast<float>(i));
+  }
+  return samples;
+}
+
+std::unique_ptr<as2d::Run> Begin(Engine& engine, Method method, std::size_t budget,
+                                 int windows = 3) {
+  auto run = engine.Start(method, budget, {});
+  const Bundle bundle = Bundle::Open(BundlePath("one"));
+  for (int i = 0; i < windows; ++i) {
+    Window window;
+    window.index = i;
+    window.samples = Sound(16000 * (static_cast<std::size_t>(i) + 1), 0.01F * static_cast<float>(i + 1));
+    window.prompt = {bundle.RequiredToken("start"), bundle.RequiredToken("no_timestamps")};
+    window.max_tokens = 40;
+    window.language = "en";
+    run->Submit(std::move(window));
+  }
+  run->Finish();
+  return run;
+}
+
+Texts Collect(as2d::Run& run, std::string* lost = nullptr) {
+  Texts texts;
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  while (std::chrono::steady_clock::now() < deadline) {
+    for (const Event& event : run.Poll(0.1s)) {
+      if (event.kind == Event::Kind::kWindowFinished) texts[event.window] = event.tokens;
+      if (event.kind == Event::Kind::kDrafterLost && lost != nullptr) *lost = event.message;
+      if (event.kind != Event::Kind::kRunFinished) continue;
+      EXPECT_EQ(event.message, "");
+      return texts;
+    }
+  }
+  ADD_FAILURE() << "the run did not end";
+  return texts;
+}
+
+Texts Alone() {
+  Engine engine = MakeEngine();
+  return Collect(*Begin(engine, Method::kTarget, 0));
+}
+
+TEST(EngineTest, TargetAsItsOwnDrafterIsRightEveryTime) {
+  const Texts alone = Alone();
+  ASSERT_EQ(alone.size(), 3U);
+  Engine engine = MakeEngine();
+  engine.LoadDrafter(BundlePath("one"), {});
+  const auto run = Begin(engine, Method::kAs2d, 7);
+  EXPECT_EQ(Collect(*run), alone);
+  EXPECT_GT(run->counters().drafted.Get(), 0);
+}
+
+TEST(EngineTest, AnotherModelAsDrafterChangesNothing) {
+  const Texts alone = Alone();
+  Engine engine = MakeEngine();
+  engine.LoadDrafter(BundlePath("two"), {});
+  for (const std::size_t budget : {1U, 4U, 8U, 16U}) {
+    EXPECT_EQ(Collect(*Begin(engine, Method::kAs2d, budget)), alone) << budget;
+  }
+}
+
+TEST(EngineTest, WidthOfTheLaneChangesNothing) {
+  Engine engine = MakeEngine({.cores = {}, .threads = 2});
+  EXPECT_EQ(Collect(*Begin(engine, Method::kTarget, 0)), Alone());
+}
+
+TEST(EngineTest, OneRunAfterTheOtherGivesTheSame) {
+  const Texts alone = Alone();
+  Engine engine = MakeEngine();
+  engine.LoadDrafter(BundlePath("two"), {});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Collect(*Begin(engine, i % 2 == 0 ? Method::kAs2d : Method::kTarget, 8)), alone);
+  }
+}
+
+TEST(EngineTest, LanesAreWhereTheyWereAskedToBe) {
+  const std::vector<int> cores = ReadTopology().Cores();
+  if (!ReadTopology().can_pin) GTEST_SKIP() << "threads cannot be pinned here";
+  const int first = cores.front();
+  const int last = cores.back();
+  Engine engine = MakeEngine({.cores = {first}, .threads = 1});
+  engine.LoadDrafter(BundlePath("two"), {.cores = {last}, .threads = 1});
+  Collect(*Begin(engine, Method::kAs2d, 8));
+  for (const auto& [report, core] :
+       {std::pair{engine.target_report(), first}, std::pair{engine.draft_report(), last}}) {
+    EXPECT_EQ(report.cores, std::vector<int>{core});
+    ASSERT_EQ(report.threads.size(), 1U);
+    EXPECT_EQ(report.threads[0].actual, CpuMask({core}));
+    EXPECT_TRUE(report.threads[0].AsRequested());
+  }
+  EXPECT_EQ(engine.target_report().threads[0].name, "as2d-target-0");
+  EXPECT_EQ(engine.draft_report().threads[0].name, "as2d-draft-0");
+}
+
+TEST(EngineTest, CancelStopsRealGraphs) {
+  Engine engine = MakeEngine();
+  engine.LoadDrafter(BundlePath("two"), {});
+  for (const auto delay : {0ms, 5ms, 30ms, 100ms}) {
+    auto run = Begin(engine, Method::kAs2d, 8);
+    std::this_thread::sleep_for(delay);
+    run->Cancel();
+    std::string lost;
+    Collect(*run, &lost);
+    EXPECT_EQ(lost, "") << "a drafter that was cancelled is not lost";
+  }
+  EXPECT_EQ(Collect(*Begin(engine, Method::kAs2d, 8)), Alone()) << "and it works as before";
+}
+
+TEST(EngineTest, RefusesWhatIsNoBundle) {
+  EXPECT_THROW(Engine(std::getenv("AS2D_ORT_LIBRARY"), "/nonexistent", {}), Error);
+  EXPECT_THROW(Engine("/nonexistent.so", BundlePath("one"), {}), Error);
+  Engine engine = MakeEngine();
+  EXPECT_THROW(engine.LoadDrafter("/nonexistent", {}), Error);
+  EXPECT_FALSE(engine.has_drafter());
+  EXPECT_EQ(Collect(*Begin(engine, Method::kAs2d, 8)), Alone()) << "without one it goes alone";
+  EXPECT_THROW(engine.LanguageProbabilities(Sound(1000, 0.1F)), Error) << "it knows English only";
+}
+
+}  // namespace
+}  // namespace as2d

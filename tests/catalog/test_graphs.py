@@ -1,0 +1,224 @@
+"""Whisper's graphs against plain numpy, on random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from as2d_cli.catalog import processor
+from as2d_cli.catalog.graphs import mel
+from as2d_cli.catalog.graphs.blocks import FLOAT, GraphBuilder, quantise_columns
+from as2d_cli.catalog.graphs.whisper import log_mel, write_decoder, write_encoder
+from as2d_cli.catalog.probe import GraphError, measure_row_invariance
+from as2d_cli.catalog.weights.whisper import read_whisper
+from tests.catalog import reference
+from tests.catalog.material import CONTEXT, HEADS, LAYERS, VOCABULARY, ct2_bytes, whisper_variables
+
+Feeds = dict[str, Any]
+
+
+def session(path: Path) -> onnxruntime.InferenceSession:
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+def noise() -> np.ndarray[Any, np.dtype[np.float32]]:
+    samples = np.random.default_rng(1).standard_normal(mel.WINDOW_SAMPLES) * 0.1
+    samples[300_000:] = 0
+    return samples.astype(np.float32)
+
+
+@pytest.mark.parametrize("bands", [80, 128])
+def test_mel_filters(bands: int) -> None:
+    np.testing.assert_allclose(mel.mel_filters(bands), reference.slaney(bands), atol=1e-7)
+
+
+@pytest.mark.parametrize("bands", [80, 128])
+def test_log_mel_matches_the_definition(tmp_path: Path, bands: int) -> None:
+    graph = GraphBuilder("mel")
+    audio = graph.input("audio", FLOAT, [1, mel.WINDOW_SAMPLES])
+    graph.node("Identity", [log_mel(graph, audio, bands)], ["mel"])
+    graph.output("mel", FLOAT, [1, bands, mel.FRAMES])
+    graph.save(tmp_path / "mel.onnx")
+    runner = session(tmp_path / "mel.onnx")
+    time = np.arange(mel.WINDOW_SAMPLES) / 16_000
+    chirp = (0.5 * np.sin(2 * np.pi * (100 + 100 * time) * time)).astype(np.float32)
+    for samples in (noise(), chirp, np.zeros_like(chirp)):
+        (found,) = runner.run(None, {"audio": samples[None]})
+        assert np.abs(found[0] - reference.log_mel(samples, bands)).max() < 1e-3
+
+
+@dataclass
+class Decoder:
+    """One step at a time over its own caches."""
+
+    runner: onnxruntime.InferenceSession
+    cross: Feeds
+
+    def __post_init__(self) -> None:
+        shape = [1, HEADS, CONTEXT, 16]
+        self.caches = {
+            f"past_{k}_{n}": np.zeros(shape, dtype=np.float32) for k in "kv" for n in range(LAYERS)
+        }
+        self.suppress = np.zeros(VOCABULARY, dtype=np.float32)
+
+    def step(self, tokens: list[int], past: int) -> Feeds:
+        total = past + len(tokens)
+        feeds = {
+            **self.cross,
+            **self.caches,
+            "tokens": np.array([tokens]),
+            "positions": np.arange(past, total),
+            "seqlens_k": np.array([total - 1], dtype=np.int32),
+            "total_sequence_length": np.array(total, dtype=np.int32),
+            "suppress": self.suppress,
+        }
+        names = [value.name for value in self.runner.get_outputs()]
+        found = dict(zip(names, self.runner.run(None, feeds), strict=True))
+        for name in self.caches:
+            self.caches[name] = found.pop(name.replace("past", "present"))
+        return found
+
+
+@dataclass
+class Built:
+    """Graphs of the random model, and what they are made of."""
+
+    folder: Path
+    variables: Feeds
+    cross: Feeds
+
+    def decoder(self) -> Decoder:
+        return Decoder(session(self.folder / "decoder.onnx"), self.cross)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["signed", "unsigned"])
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+    folder = tmp_path_factory.mktemp("graphs")
+    variables = whisper_variables()
+    (folder / "model.bin").write_bytes(ct2_bytes(variables))
+    model = read_whisper(folder / "model.bin")
+    signed: bool = request.param
+    write_encoder(model, folder / "encoder.onnx", signed_weights=signed)
+    write_decoder(model, folder / "decoder.onnx", [260, 261], signed_weights=signed)
+    encoder = session(folder / "encoder.onnx")
+    names = [value.name for value in encoder.get_outputs()]
+    cross = dict(zip(names, encoder.run(None, {"audio": noise()[None]}), strict=True))
+    yield Built(folder, variables, cross)
+
+
+def test_encoder_matches_numpy(built: Built) -> None:
+    expected = reference.Reference(built.variables).encode(noise())
+    assert set(built.cross) == {f"cross_{k}_{n}" for k in "kv" for n in range(LAYERS)}
+    for layer, pair in enumerate(expected):
+        for kind, values in zip("kv", pair, strict=True):
+            found = built.cross[f"cross_{kind}_{layer}"][0]
+            assert found.shape == values.shape
+            # int8 weights and activations: a few percent of the spread.
+            assert np.abs(found - values).mean() < 0.05 * values.std()
+
+
+def test_decoder_matches_numpy(built: Built) -> None:
+    tokens = np.random.default_rng(2).integers(0, 256, 12)
+    decoder = built.decoder()
+    found = decoder.step(tokens.tolist(), 0)
+    pairs = [
+        (built.cross[f"cross_k_{n}"][0], built.cross[f"cross_v_{n}"][0]) for n in range(LAYERS)
+    ]
+    logits = reference.Reference(built.variables).decode(tokens, pairs)
+    expected = found["language_logits"][0]
+    assert np.abs(expected - logits[:, 260:262]).max() < 0.1 * logits.std()
+    chosen = found["next"][0]
+    rows = np.arange(len(tokens))
+    assert (logits.max(-1) - logits[rows, chosen]).max() < 0.2 * logits.std()
+    spread = np.log(np.exp(logits).sum(-1))
+    assert np.abs(found["log_prob"][0] - (logits[rows, chosen] - spread)).max() < 0.2
+
+
+def test_the_past_is_kept_and_a_rewind_forgets(built: Built) -> None:
+    whole = built.decoder().step([5, 6, 7, 8, 9, 10], 0)
+    decoder = built.decoder()
+    decoder.step([5, 6], 0)
+    decoder.step([200, 201, 202, 203], 2)  # What a verify step rejected.
+    decoder.step([7, 8], 2)
+    last = decoder.step([9, 10], 4)
+    for name in ("next", "log_prob", "language_logits"):
+        np.testing.assert_array_equal(last[name], whole[name][:, 4:])
+
+
+def test_suppressed_tokens_are_not_chosen(built: Built) -> None:
+    decoder = built.decoder()
+    before = decoder.step([5, 6], 0)
+    first = int(before["next"][0, 1])
+    decoder.suppress[first] = -np.inf
+    after = decoder.step([5, 6], 0)
+    assert int(after["next"][0, 1]) != first
+    np.testing.assert_array_equal(after["language_logits"], before["language_logits"])
+    decoder.suppress[:] = -np.inf
+    decoder.suppress[42] = 0
+    alone = decoder.step([5, 6], 0)
+    assert alone["next"].tolist() == [[42, 42]]
+    assert np.abs(alone["log_prob"]).max() == 0
+
+
+def test_even_rows_give_the_same_bits(built: Built) -> None:
+    assert measure_row_invariance(built.folder / "decoder.onnx") == "even"
+
+
+def test_a_graph_of_another_kind_is_refused(built: Built, tmp_path: Path) -> None:
+    with pytest.raises(GraphError, match="no Whisper decoder"):
+        measure_row_invariance(built.folder / "encoder.onnx")
+    (tmp_path / "broken.onnx").write_bytes(b"\x08\x09nonsense")
+    with pytest.raises(GraphError, match=r"broken\.onnx"):
+        measure_row_invariance(tmp_path / "broken.onnx")
+
+
+def test_a_decoder_whose_rows_share_a_scale_is_found_out(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").write_bytes(ct2_bytes(whisper_variables()))
+    model = read_whisper(tmp_path / "model.bin")
+    original = GraphBuilder.row_linear
+    try:
+        GraphBuilder.row_linear = (  # type: ignore[method-assign]
+            lambda self, x, linear: self.dynamic_linears(x, [linear])[0]
+        )
+        write_decoder(model, tmp_path / "decoder.onnx", [])
+    finally:
+        GraphBuilder.row_linear = original  # type: ignore[method-assign]
+    assert measure_row_invariance(tmp_path / "decoder.onnx") == "none"
+
+
+def test_quantised_columns_are_near_and_in_range() -> None:
+    weight = np.random.default_rng(0).standard_normal((5, 40)).astype(np.float32)
+    weight[2] = 0
+    quantised, scales = quantise_columns(weight)
+    assert quantised.shape == (40, 5)
+    assert quantised.min() >= -127
+    near = quantised.T * scales[:, None]
+    assert (np.abs(near - weight) <= scales[:, None] / 2 + 1e-7).all()
+
+
+@pytest.mark.parametrize(
+    ("machine", "flags", "exact"),
+    [
+        ("aarch64", "", True),
+        ("x86_64", "flags : sse2 avx2", False),
+        ("x86_64", "flags : avx512f avx512_vnni", True),
+        ("AMD64", "flags\t\t: avx2 avx_vnni", True),
+        ("x86_64", "model name : avx_vnni", False),
+    ],
+)
+def test_which_processors_take_signed_weights(
+    tmp_path: Path, machine: str, flags: str, exact: bool
+) -> None:
+    (tmp_path / "cpuinfo").write_text(flags + "\n")
+    found = processor.multiplies_signed_weights_exactly(machine, tmp_path / "cpuinfo")
+    assert found is exact
+
+
+def test_an_unknown_processor_is_taken_to_be_old(tmp_path: Path) -> None:
+    assert not processor.multiplies_signed_weights_exactly("x86_64", tmp_path / "missing")

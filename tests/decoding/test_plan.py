@@ -1,0 +1,123 @@
+"""How cores are shared, for machines of every shape."""
+
+from __future__ import annotations
+
+import pytest
+
+from as2d_cli.decoding.plan import Machine, make_plan, this_machine
+from as2d_cli.errors import As2dError, ExitStatus
+
+LAPTOP = Machine(((0, 1, 2, 3, 4, 5, 6, 7),))
+PHONE_4_4 = Machine(((4, 5, 6, 7), (0, 1, 2, 3)))
+PHONE_1_3_4 = Machine(((7,), (4, 5, 6), (0, 1, 2, 3)))
+PHONE_2_6 = Machine(((6, 7), (0, 1, 2, 3, 4, 5)))
+TWO = Machine(((0, 1),))
+ONE = Machine(((3,),))
+SERVER = Machine((tuple(range(64)),))
+
+
+@pytest.mark.parametrize(
+    ("machine", "method", "target", "draft"),
+    [
+        (LAPTOP, "as2d", (0, 1, 2, 3, 4, 5), (6, 7)),
+        (PHONE_4_4, "as2d", (4, 5, 6), (7,)),
+        (PHONE_1_3_4, "as2d", (7, 4, 5), (6,)),
+        (PHONE_2_6, "as2d", (6, 7), (0, 1)),
+        (TWO, "as2d", (0,), (1,)),
+        (ONE, "as2d", (3,), (3,)),
+        (SERVER, "as2d", tuple(range(8)), (62, 63)),
+        (LAPTOP, "target", (0, 1, 2, 3, 4, 5, 6, 7), ()),
+        (PHONE_4_4, "target", (4, 5, 6, 7), ()),
+        (PHONE_1_3_4, "target", (7, 4, 5, 6), ()),
+        (TWO, "target", (0, 1), ()),
+        (SERVER, "target", tuple(range(8)), ()),
+    ],
+)
+def test_cores_are_shared(
+    machine: Machine, method: str, target: tuple[int, ...], draft: tuple[int, ...]
+) -> None:
+    plan = make_plan(method, 8, machine=machine)
+    assert (plan.method, plan.target_cores, plan.draft_cores) == (method, target, draft)
+
+
+@pytest.mark.parametrize(
+    ("machine", "method"),
+    [(LAPTOP, "as2d"), (PHONE_1_3_4, "as2d"), (TWO, "target"), (ONE, "target")],
+)
+def test_auto_drafts_only_where_there_are_cores_to_spare(machine: Machine, method: str) -> None:
+    assert make_plan("auto", 8, machine=machine).method == method
+
+
+def test_a_quota_counts_like_cores() -> None:
+    half = Machine(((0, 1, 2, 3, 4, 5, 6, 7),), quota=0.5)
+    assert make_plan("auto", 8, machine=half).target_cores == (0,)
+    three = Machine(((0, 1, 2, 3, 4, 5, 6, 7),), quota=3.7)
+    plan = make_plan("as2d", 8, machine=three)
+    assert len(plan.target_cores) + len(plan.draft_cores) == 3
+
+
+def test_lanes_never_share_a_core_where_there_are_two() -> None:
+    for machine in (LAPTOP, PHONE_4_4, PHONE_1_3_4, PHONE_2_6, TWO, SERVER):
+        plan = make_plan("as2d", 8, machine=machine)
+        assert not set(plan.target_cores) & set(plan.draft_cores)
+        assert plan.target_cores
+        assert plan.draft_cores
+
+
+@pytest.mark.parametrize(
+    ("target", "draft", "expected"),
+    [
+        ("0-2", None, ((0, 1, 2), (6, 7))),
+        ("5-7", None, ((5, 6, 7), (3, 4))),
+        (None, "0", ((1, 2, 3, 4, 5, 6, 7), (0,))),
+        ("3,1", "0,2", ((3, 1), (0, 2))),
+        ("1", "1", ((1,), (1,))),
+        (" 1 - 2 ", None, None),
+    ],
+)
+def test_named_cores(
+    target: str | None,
+    draft: str | None,
+    expected: tuple[tuple[int, ...], tuple[int, ...]] | None,
+) -> None:
+    if expected is None:
+        with pytest.raises(As2dError):
+            make_plan("as2d", 8, target, draft, machine=LAPTOP)
+    else:
+        plan = make_plan("as2d", 8, target, draft, machine=LAPTOP)
+        assert (plan.target_cores, plan.draft_cores) == expected
+
+
+def test_naming_draft_cores_asks_for_drafting() -> None:
+    assert make_plan("auto", 8, None, "1", machine=TWO).method == "as2d"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("8", "core 8 may not be used here"),
+        ("0-99", "core 8 may not be used here"),
+        ("3-1", "runs backwards"),
+        ("a", "'a' is not a core"),
+        ("", "'' is not a core"),
+        ("1,,2", "'' is not a core"),
+        ("-1", "'-1' is not a core"),
+        ("1-", "'1-' is not a core"),
+        ("1,1", "core 1 is named twice"),
+        ("0-99999999999", "there is no core 99999999999"),
+        ("²", "'²' is not a core"),
+    ],
+)
+def test_wrong_lists_are_refused_by_name(text: str, problem: str) -> None:
+    with pytest.raises(As2dError) as caught:
+        make_plan("target", 8, text, machine=LAPTOP)
+    assert caught.value.status == ExitStatus.USAGE
+    assert "--target-cores" in str(caught.value)
+    assert problem in str(caught.value)
+    assert "0,1,2,3,4,5,6,7" in str(caught.value)
+
+
+def test_this_machine_has_the_cores_of_its_mask() -> None:
+    import os
+
+    assert set(this_machine().cores) == os.sched_getaffinity(0)
