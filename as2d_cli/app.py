@@ -113,6 +113,9 @@ def _invoke(args: list[str], environment: Environment) -> int:
     except typer.Abort:
         return ExitStatus.INTERRUPTED
     except _UsageError as e:
+        if type(e).__name__ == "NoArgsIsHelpError":  # a group alone: as for the program alone
+            typer.echo(e.ctx.get_help())
+            return ExitStatus.OK
         raise _usage(e) from None
     return ExitStatus.OK
 

@@ -15,6 +15,7 @@ from as2d_cli.errors import ExitStatus
 
 __all__ = ["run_process"]
 
+_SHOW_CURSOR = b"\x1b[?25h"
 _ABRUPT = (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED, ExitStatus.BROKEN_PIPE)
 
 
@@ -51,6 +52,8 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
+    if os.isatty(2):
+        os.write(2, _SHOW_CURSOR)  # a live display had hidden it
     os._exit(128 + number)
 
 

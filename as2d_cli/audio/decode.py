@@ -29,6 +29,9 @@ _LOUDEST = 1e5
 """A float sample beyond this (100 dB above full scale) is garbage and not sound."""
 
 _RATES = (1_000, 768_000)
+_MOST_CHANNELS = 64
+"""What FFmpeg's resampler takes."""
+
 _MAX_GAP = 30 * RATE
 """A hole in the time line longer than this is not filled: it is more likely a wrong time stamp."""
 
@@ -102,9 +105,14 @@ class AudioFile:
 
     def __iter__(self) -> Iterator[Samples]:
         count = 0
-        for block in self._blocks():
-            count += len(block)
-            yield block
+        try:
+            for block in self._blocks():
+                count += len(block)
+                yield block
+        except av.error.FFmpegError as e:
+            raise As2dError(
+                f"cannot decode {self.name}: {e.strerror}", remedy="convert it to WAV or FLAC"
+            ) from e
         self._judge(count / RATE)
 
     # Opening
@@ -165,7 +173,7 @@ class AudioFile:
         clock = _Clock()
         for frame in self._frames():
             rate, channels = frame.sample_rate, frame.layout.nb_channels
-            if not _RATES[0] <= rate <= _RATES[1] or channels < 1:
+            if not (_RATES[0] <= rate <= _RATES[1] and 1 <= channels <= _MOST_CHANNELS):
                 raise As2dError(
                     f"impossible header in {self.name}: {rate} Hz, {channels} channels",
                     remedy="convert it to WAV or FLAC",

@@ -57,11 +57,10 @@ def as_json(transcript: Transcript, *, tokens: bool = False) -> dict[str, Any]:
 
 def _rates(transcript: Transcript) -> dict[str, float | None]:
     wall, counters = transcript.wall, transcript.counters
-    busy = counters is not None and wall > 0 and transcript.duration > 0
     steps = sum(counters.verify_steps.values()) if counters is not None else 0
     return {
-        "real_time": _ratio(transcript.duration, wall) if busy else None,
-        "tokens_per_second": _ratio(counters.committed, wall) if busy and counters else None,
+        "real_time": _ratio(transcript.duration, wall) if transcript.duration else None,
+        "tokens_per_second": _ratio(counters.committed, wall) if counters else None,
         "acceptance": _ratio(counters.accepted, counters.proposed) if counters else None,
         "accepted_per_step": _ratio(counters.accepted, steps) if counters else None,
     }

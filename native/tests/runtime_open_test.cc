@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -42,6 +43,17 @@ TEST(RuntimeOpen, NamesALibraryThatIsAnother) {
 TEST(RuntimeOpen, NamesALibraryThatIsTooOld) {
   const std::string old = TestVariable("AS2D_TEST_OLD_LIBRARY");
   EXPECT_EQ(OpenError(old), old + ": ONNX Runtime 1.9.1 is too old; 1.10 or later is needed");
+}
+
+TEST(RuntimeOpen, KeepsNoTelemetryInTheUsersCache) {
+  std::string cache = (std::filesystem::temp_directory_path() / "as2d-cache-XXXXXX").string();
+  ASSERT_NE(mkdtemp(cache.data()), nullptr);
+  ASSERT_EQ(setenv("XDG_CACHE_HOME", cache.c_str(), 1), 0);
+  ASSERT_EQ(setenv("HOME", cache.c_str(), 1), 0);
+  ASSERT_EQ(unsetenv("ORT_DISABLE_TELEMETRY"), 0);
+  Runtime::Open(TestLibrary());
+  EXPECT_TRUE(std::filesystem::is_empty(cache));
+  std::filesystem::remove_all(cache);
 }
 
 TEST(RuntimeOpen, ClosesAndOpensAgain) {

@@ -287,6 +287,11 @@ def test_help_lists_statuses(capsys: pytest.CaptureFixture[str]) -> None:
         assert word in shown
 
 
+def test_group_alone_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli("models").status == 0
+    assert "pull" in capsys.readouterr().out
+
+
 def _terminal(*args: str, script: Script | None = None) -> Ran:
     return run_cli("transcribe", *args, script=script, terminal=True)
 

@@ -177,7 +177,9 @@ def test_truncated_is_told(tmp_path: Path) -> None:
         assert warnings == ["truncated or damaged: 1.0 of 2.0 s could be read"]
 
 
-@pytest.mark.parametrize(("rate", "channels"), [(0, 1), (16_000, 0), (0xFFFFFFFF, 1), (10, 1)])
+@pytest.mark.parametrize(
+    ("rate", "channels"), [(0, 1), (16_000, 0), (0xFFFFFFFF, 1), (10, 1), (16_000, 208)]
+)
 def test_impossible_headers_are_refused(tmp_path: Path, rate: int, channels: int) -> None:
     path = tmp_path / "x.wav"
     path.write_bytes(_header(len(PCM), rate=rate, channels=channels) + PCM)

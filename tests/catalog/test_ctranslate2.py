@@ -85,8 +85,12 @@ def test_missing_file(tmp_path: Path) -> None:
 def variable(rank: int, shape: tuple[int, ...], type_id: int, size: int) -> bytes:
     head = struct.pack("<I", 6) + ct2_string("WhisperSpec") + struct.pack("<II", 3, 1)
     dimensions = b"".join(struct.pack("<I", d) for d in shape)
-    return head + ct2_string("x") + struct.pack("<B", rank) + dimensions + struct.pack(
-        "<BI", type_id, size
+    return (
+        head
+        + ct2_string("x")
+        + struct.pack("<B", rank)
+        + dimensions
+        + struct.pack("<BI", type_id, size)
     )
 
 

@@ -98,7 +98,9 @@ class Built:
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["signed", "unsigned"])
-def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+def built(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Built]:
     folder = tmp_path_factory.mktemp("graphs")
     variables = whisper_variables()
     (folder / "model.bin").write_bytes(ct2_bytes(variables))

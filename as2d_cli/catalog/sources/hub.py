@@ -84,8 +84,9 @@ def _continue(url: str, file: SourceFile, partial: Path, progress: Progress) -> 
             raise SourceError(f"the hub sends another part of {file.name} than was asked for")
         if not resumed:
             start = 0
-        with partial.open("ab" if resumed else "wb") as out:
-            while chunk := response.read(_CHUNK):
+        # Unbuffered both ways: what has arrived is there for the next run, however this one ends.
+        with partial.open("ab" if resumed else "wb", buffering=0) as out:
+            while chunk := response.read1(_CHUNK):
                 start += len(chunk)
                 if start > limit:
                     raise SourceError(f"{file.name} is larger than declared")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <mutex>
 #include <system_error>
 #include <utility>
@@ -76,6 +77,10 @@ std::shared_ptr<Runtime> Runtime::Open(const std::filesystem::path& library) {
     throw Error(name + ": another ONNX Runtime is open already: " + open->library_.string());
   }
 
+  // Read once, when the library initialises; its own call for the purpose needs an environment,
+  // whose creation has sent the first event already.
+  setenv("ORT_DISABLE_TELEMETRY", "1", /*overwrite=*/0);
+
   // Never closed: the library has thread-local data whose destructors would outlive its code.
   void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
@@ -99,6 +104,8 @@ std::shared_ptr<Runtime> Runtime::Open(const std::filesystem::path& library) {
   runtime->Check(runtime->api_.Call<entry::CreateEnvWithCustomLogger>(
                      &ForwardLog, nullptr, ort::kLogWarning, "as2d", &runtime->env_),
                  name);
+  // For a library that somebody else has initialised before us, or that does not know the variable.
+  runtime->Check(runtime->api_.Call<entry::DisableTelemetryEvents>(runtime->env_), name);
   runtime->Check(runtime->api_.Call<entry::CreateCpuMemoryInfo>(
                      ort::kArenaAllocator, ort::kMemTypeDefault, &runtime->cpu_memory_),
                  name);

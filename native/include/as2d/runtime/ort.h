@@ -21,8 +21,11 @@ class Runtime {
   using LogSink = std::function<void(int severity, std::string_view message)>;
 
   /// Loads `library` (libonnxruntime.so...). A second call while the first object lives returns it.
-  /// Throws Error: not loadable, not ONNX Runtime, too old, or another library is open already (two
-  /// environments in one process would run two sets of everything).
+  /// The first call sets ORT_DISABLE_TELEMETRY=1 in the process's environment unless the user has
+  /// set it: official libraries (seen in 1.32) otherwise keep a device id and a database in the
+  /// user's cache and send events to their maker, which a tool that works on private speech must
+  /// not do. Throws Error: not loadable, not ONNX Runtime, too old, or another library is open
+  /// already (two environments in one process would run two sets of everything).
   static std::shared_ptr<Runtime> Open(const std::filesystem::path& library);
 
   /// Where log messages go, for the whole process; an empty sink drops them, which is the default:

@@ -64,6 +64,7 @@ using JoinThreadFunction = void (*)(void* thread);
   ENTRY(GetErrorMessage, 2, const char* (*)(const OrtStatus*))                                     \
   ENTRY(CreateEnvWithCustomLogger, 4,                                                              \
         OrtStatus* (*)(LoggingFunction, void*, int, const char*, OrtEnv**))                        \
+  ENTRY(DisableTelemetryEvents, 6, OrtStatus* (*)(const OrtEnv*))                                  \
   ENTRY(CreateSession, 7,                                                                          \
         OrtStatus* (*)(const OrtEnv*, const char*, const OrtSessionOptions*, OrtSession**))        \
   ENTRY(Run, 9,                                                                                    \
