@@ -10,7 +10,7 @@ import numpy.typing as npt
 class NativeError(Exception):
     """Anything that the engine cannot do; one line."""
 
-class NativeCancelled(Exception):
+class NativeCancelledError(Exception):
     """A call that was ended from another thread."""
 
 def topology() -> dict[str, Any]: ...

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from as2d_cli.audio.decode import AudioFile
 from as2d_cli.audio.windows import AudioWindow, is_silent, windows
 from as2d_cli.bench.dataset import Clip
-from as2d_cli.catalog.bundle import Bundle
 from as2d_cli.decoding import Counters, Engine, Plan, Window, make_plan
 from as2d_cli.decoding.events import DrafterLost, RunFinished, WindowFinished
 from as2d_cli.errors import As2dError
+from as2d_cli.tasks.models import Model
 from as2d_cli.text.whisper_prompt import prompt
 
 __all__ = ["REFERENCE", "Contender", "Outcome", "compare", "contenders"]
@@ -123,12 +123,13 @@ def contenders(
 def compare(
     clips: Sequence[Clip],
     entrants: Sequence[Contender],
-    target: Bundle,
-    drafters: Mapping[str, Bundle],
+    target: Model,
+    drafters: Mapping[str, Model],
     *,
     repeat: int = 1,
     default_language: str = "en",
     report: Callable[[int, int, Clip], None] = lambda done, of, clip: None,
+    skipped: Callable[[As2dError], None] = lambda error: None,
 ) -> Iterator[list[Outcome]]:
     """Runs all contenders on one clip after the other, in alternating order (A B C, then C B A).
 
@@ -139,6 +140,7 @@ def compare(
         repeat: how often all clips are gone through.
         default_language: of clips that do not say.
         report: called before each clip with its number, how many there are, and itself.
+        skipped: called with the reason why a clip cannot be used; the others go on.
 
     Raises:
         As2dError: the reference cannot be run.
@@ -152,14 +154,18 @@ def compare(
             clip = clips[number % len(clips)]
             report(number, total, clip)
             language = clip.language or default_language
-            pieces = _pieces(clip)
+            try:
+                pieces = _pieces(clip)
+            except As2dError as error:
+                skipped(error)
+                continue
             running = [
                 outcome
                 for outcome in outcomes
                 if pieces
                 and (
                     outcome.contender.drafter is None
-                    or drafters[outcome.contender.drafter].knows(language)
+                    or language in drafters[outcome.contender.drafter].languages
                 )
             ]
             order = running if forward else running[::-1]
@@ -178,9 +184,7 @@ def _pieces(clip: Clip) -> list[AudioWindow]:
 class _Engines:
     """One engine for each way of sharing the cores, opened when first used."""
 
-    def __init__(
-        self, stack: ExitStack, target: Bundle, drafters: Mapping[str, Bundle]
-    ) -> None:
+    def __init__(self, stack: ExitStack, target: Model, drafters: Mapping[str, Model]) -> None:
         self._stack = stack
         self._target = target
         self._drafters = drafters
@@ -204,7 +208,7 @@ def _run(
     outcome: Outcome,
     clip: Clip,
     pieces: Sequence[AudioWindow],
-    target: Bundle,
+    target: Model,
     language: str,
 ) -> None:
     contender = outcome.contender

@@ -34,8 +34,8 @@ def load_clips(sources: Sequence[Path]) -> list[Clip]:
     """Clips of files, of folders (their files, not those of folders inside) and of manifests.
 
     A manifest is a file that ends in ``.jsonl`` with an object a line: ``file`` (relative to the
-    manifest), and where known ``language``, ``text``, ``category``; an entry whose ``score`` is false
-    is left out.
+    manifest), and where known ``language``, ``text``, ``category``; an entry whose ``score`` is
+    false is left out.
 
     Raises:
         As2dError: status USAGE; a source is missing or a manifest is malformed.

@@ -47,6 +47,7 @@ class State(StrEnum):
     READY = "ready"
     OUTDATED = "outdated"
     NOT_PULLED = "not pulled"
+    NOT_USABLE = "not usable"
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,8 @@ class Store:
         """Whether the bundle is there and up to date; looks at sizes, not at digests."""
         if self._current(entry) is not None:
             return State.READY
+        if not entry.usable:
+            return State.NOT_USABLE
         there = (self.folder(entry.id) / DESCRIPTION).exists()
         return State.OUTDATED if there else State.NOT_PULLED
 
@@ -264,7 +267,8 @@ class Store:
         from as2d_cli.catalog.build import Recipe, build
 
         final = self.folder(model_id)
-        temporary = self._bundles / f".{model_id}.{os.getpid()}"
+        # One name for all processes, since the lock is held: it may be left from a killed one.
+        temporary = self._bundles / f".{model_id}.building"
         _discard(temporary)
         temporary.mkdir(parents=True)
         recipe = Recipe(

@@ -10,6 +10,7 @@ import typer
 
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.limits import MAX_BUDGET
 
 if TYPE_CHECKING:
     from as2d_cli.bench.compare import Outcome
@@ -117,7 +118,7 @@ def _run(
             environment.stderr.say(f"\r\x1b[K{done + 1} of {of}: {clip.path.name}")
 
     try:
-        for outcomes in compare(
+        for outcomes in compare(  # noqa: B007 -- the last ones are what is wanted
             clips,
             entrants,
             bundle,
@@ -125,6 +126,7 @@ def _run(
             repeat=repeat,
             default_language=language or "en",
             report=report,
+            skipped=lambda error: environment.talk(f"left out: {error}"),
         ):
             pass
     except KeyboardInterrupt:
@@ -156,9 +158,11 @@ def _list(option: str, text: str, known: tuple[str, ...] | None = None) -> list[
 
 
 def _budget(text: str) -> int:
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= 63:
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_BUDGET:
         return int(text)
-    raise As2dError(f"--budgets {text}: not a number from 1 to 63", status=ExitStatus.USAGE)
+    raise As2dError(
+        f"--budgets {text}: not a number from 1 to {MAX_BUDGET}", status=ExitStatus.USAGE
+    )
 
 
 def _write_json(path: Path, outcomes: list[Outcome]) -> None:

@@ -21,6 +21,8 @@ __all__ = ["models_app", "register"]
 _COLUMNS = ("id", "role", "family", "languages", "size", "licence", "state")
 # More codes than this are a number, not a list.
 _MOST_CODES = 3
+# Columns of a terminal that has room for all columns of the table.
+_WIDE = 96
 
 models_app = typer.Typer(
     name="models", no_args_is_help=True, help="List, fetch, check and remove models."
@@ -130,7 +132,8 @@ def _store(environment: Environment, *, offline: bool = False) -> Store:
 def _pulled(store: Store) -> list[str]:
     from as2d_cli.catalog import State
 
-    return [e.id for e in store.catalogue.models if store.state(e) is not State.NOT_PULLED]
+    here = (State.READY, State.OUTDATED)
+    return [entry.id for entry in store.catalogue.models if store.state(entry) in here]
 
 
 def _present(store: Store, name: str) -> Bundle:
@@ -151,11 +154,6 @@ def _present(store: Store, name: str) -> Bundle:
 
 
 def _row(entry: ModelEntry, store: Store) -> dict[str, object]:
-    from as2d_cli.catalog import State
-
-    state: str = store.state(entry).value
-    if not entry.usable and state == State.NOT_PULLED:
-        state = entry.note
     return {
         "id": entry.id,
         "role": entry.role,
@@ -163,7 +161,7 @@ def _row(entry: ModelEntry, store: Store) -> dict[str, object]:
         "languages": list(entry.languages),
         "size": entry.bytes,
         "licence": entry.licence,
-        "state": state,
+        "state": store.state(entry).value,
         "default": bool(entry.default_for),
         "note": entry.note,
     }
@@ -180,20 +178,21 @@ def _table(environment: Environment, rows: list[dict[str, object]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    columns = [c for c in _COLUMNS if c != "family" or environment.width >= _WIDE]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in _COLUMNS:
-        table.add_column(
-            column, justify="right" if column == "size" else "left", no_wrap=column == "id"
-        )
+    for column in columns:
+        right = column in ("languages", "size")
+        table.add_column(column, justify="right" if right else "left", no_wrap=True)
     for row in rows:
         languages, size = row["languages"], row["size"]
         assert isinstance(languages, list) and isinstance(size, int)
-        short = f"{len(languages)} languages" if len(languages) > _MOST_CODES else None
         cells = dict(zip(_COLUMNS, _cells(row), strict=True))
-        cells["languages"] = short or cells["languages"]
+        if len(languages) > _MOST_CODES:
+            cells["languages"] = str(len(languages))
         cells["size"] = _megabytes(size)
-        style = "green" if row["state"] == "ready" else ""
-        table.add_row(*cells.values(), style=style)
+        table.add_row(
+            *(cells[c] for c in columns), style="green" if row["state"] == "ready" else ""
+        )
     console = Console(
         width=environment.width,
         force_terminal=True,

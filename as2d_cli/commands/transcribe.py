@@ -12,6 +12,7 @@ import typer
 
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.limits import MAX_BUDGET
 from as2d_cli.output.formats import Format, renderer
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from as2d_cli.tasks.transcription import TranscribeOptions
 
 __all__ = ["register"]
-
-_MOST_CANDIDATES = 31
-"""With the row of the target's own token these make the 32 rows of the largest verify step."""
 
 _MOST_TOKENS = 1_000_000
 """Beyond any model's context, which is the limit that counts."""
@@ -72,9 +70,9 @@ def _transcribe(
         typer.Option(
             help="as2d: the target verifies drafts; target: it goes alone; auto: by the cores."
         ),
-    ] = Method.AS2D,
+    ] = Method.AUTO,
     budget: Annotated[
-        int, typer.Option(metavar="N", help="Most draft tokens per verify step, 1 to 31.")
+        int, typer.Option(metavar="N", help=f"Most candidates per verify step, 1 to {MAX_BUDGET}.")
     ] = 8,
     target_cores: Annotated[
         str | None,
@@ -117,7 +115,7 @@ def _transcribe(
             remedy="name it once",
             status=ExitStatus.USAGE,
         )
-    _within("--budget", budget, 1, _MOST_CANDIDATES)
+    _within("--budget", budget, 1, MAX_BUDGET)
     if max_tokens is not None:
         _within("--max-tokens", max_tokens, 1, _MOST_TOKENS)
     if output is None and environment.stdout.raw is None:

@@ -213,7 +213,7 @@ NB_MODULE(_native, module) {
   using namespace as2d;
 
   nb::exception<Error>(module, "NativeError");
-  nb::exception<Cancelled>(module, "NativeCancelled");
+  nb::exception<Cancelled>(module, "NativeCancelledError");
 
   module.def("topology", [] { return DictOf(ReadTopology()); });
 

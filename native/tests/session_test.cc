@@ -14,6 +14,7 @@
 
 #include "as2d/error.h"
 #include "as2d/platform/affinity.h"
+#include "no_threads_for_test.h"
 #include "runtime_for_test.h"
 
 namespace as2d {
@@ -211,6 +212,56 @@ TEST(Session, WorkersComputeOnTheirOwnCore) {
     const std::vector<Tensor> outputs = session->Run(inputs, kResult);
     EXPECT_TRUE(std::ranges::all_of(outputs[0].values<float>(), [](float x) { return x == 8; }));
   }).join();
+}
+
+#if defined(__GLIBC__)
+TEST(Session, SaysSoWhenItsWorkersCannotBeCreated) {
+  const auto pool = WorkerPool::Unpinned("lane", 2);
+  const auto runtime = TestRuntime();
+  std::string error;
+  {
+    const NoThreads none;
+    error = ErrorOf([&] { LoadLoop(pool); });
+  }
+  EXPECT_EQ(error.find(TestData("loop.onnx").string() + ": "), 0u) << error;
+  EXPECT_EQ(pool->created_workers(), 0);
+  EXPECT_EQ(LoadLoop(pool)->threads(), 2);
+}
+#endif
+
+TEST(Session, TwoLanesAtOnceDoNotDisturbEachOther) {
+  constexpr std::int64_t kSide = 96;
+  const auto lane = [&](const char* name, float factor, bool& right) {
+    const auto pool = WorkerPool::Unpinned(name, 2);
+    const auto session = LoadLoop(pool);
+    Tensor trips(TestRuntime(), ElementType::kInt64, {});
+    Tensor state(TestRuntime(), ElementType::kFloat32, {kSide, kSide});
+    Tensor step(TestRuntime(), ElementType::kFloat32, {kSide, kSide});
+    const Tensor result(TestRuntime(), ElementType::kFloat32, {kSide, kSide});
+    trips.values<std::int64_t>()[0] = 4;
+    for (std::size_t i = 0; i < kSide; ++i) step.values<float>()[i * (kSide + 1)] = factor;
+    Binding binding(session);
+    binding.BindInput("trips", trips);
+    binding.BindInput("state", state);
+    binding.BindInput("step", step);
+    binding.BindOutput("result", result);
+    right = true;
+    for (int run = 1; run <= 20; ++run) {
+      std::ranges::fill(state.values<float>(), static_cast<float>(run));
+      binding.Run();
+      const float expected = static_cast<float>(run) * factor * factor * factor * factor;
+      right = right && std::ranges::all_of(result.values<float>(),
+                                           [&](float value) { return value == expected; });
+    }
+  };
+  bool target_right = false;
+  bool draft_right = false;
+  std::thread target([&] { lane("target", 2, target_right); });
+  std::thread draft([&] { lane("draft", 3, draft_right); });
+  target.join();
+  draft.join();
+  EXPECT_TRUE(target_right);
+  EXPECT_TRUE(draft_right);
 }
 
 TEST(Binding, RunsManyTimesOnTheSameMemory) {

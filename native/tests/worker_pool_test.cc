@@ -11,10 +11,7 @@
 
 #include "as2d/error.h"
 #include "as2d/platform/affinity.h"
-
-#if defined(__GLIBC__)
-#include <pthread.h>
-#endif
+#include "no_threads_for_test.h"
 
 namespace as2d {
 namespace {
@@ -187,28 +184,20 @@ TEST(WorkerPool, ThePoolLivesUntilItsLastWorkerIsGone) {
 
 #if defined(__GLIBC__)
 TEST(WorkerPool, NullWhenTheSystemHasNoThreadLeft) {
-  // A stack larger than the address space: the one way to fail that needs no limits on the process.
-  pthread_attr_t before;
-  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
-  pthread_attr_t huge;
-  ASSERT_EQ(pthread_attr_init(&huge), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 60), 0);
-  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
-
   const auto pool = WorkerPool::Unpinned("lane", 2);
   SessionWorkers workers(pool);
   Gate gate;
-  EXPECT_EQ(workers.Create(&Gate::Wait, &gate), nullptr);
+  {
+    const NoThreads none;
+    EXPECT_EQ(workers.Create(&Gate::Wait, &gate), nullptr);
+  }
   EXPECT_EQ(pool->live_workers(), 0);
 
-  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
   gate.open.set_value();
   void* const worker = workers.Create(&Gate::Wait, &gate);
   ASSERT_NE(worker, nullptr);
   SessionWorkers::Join(worker);
   EXPECT_EQ(pool->created_workers(), 1);
-  pthread_attr_destroy(&huge);
-  pthread_attr_destroy(&before);
 }
 #endif
 

@@ -18,7 +18,7 @@ def log_mel(audio: Array, bands: int) -> Array:
     frames = np.lib.stride_tricks.sliding_window_view(padded, 400)[::160][:3000]
     power = np.abs(np.fft.rfft(frames * np.hanning(401)[:-1])) ** 2
     logs = np.log10(np.maximum(slaney(bands) @ power.T, 1e-10))
-    return (np.maximum(logs, logs.max() - 8.0) + 4.0) / 4.0
+    return np.asarray((np.maximum(logs, logs.max() - 8.0) + 4.0) / 4.0)
 
 
 def slaney(bands: int) -> Array:

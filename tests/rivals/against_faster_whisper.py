@@ -1,12 +1,14 @@
 """Word error rate and wall time of as2d and of faster-whisper on the same clips, in one run.
 
     pip install -e '.[rivals]'
-    python tests/rivals/against_faster_whisper.py MANIFEST MODEL [--category long] [--repeat 3] [--threads 2]
+    python tests/rivals/against_faster_whisper.py MANIFEST MODEL
+        [--category long] [--repeat 3] [--threads 2]
 
-MANIFEST: see `as2d bench`. MODEL: a folder with whisper-base as CTranslate2 (model.bin, config.json,
-tokenizer.json, vocabulary.txt), the weights from which the bundle is made. Both programs get a file
-and give text; each clip is done by one and then the other, in alternating order. faster-whisper runs
-int8, greedy, one temperature, without text of the window before, with the clip's language given.
+MANIFEST: see `as2d bench`. MODEL: a folder with whisper-base as CTranslate2 (model.bin,
+config.json, tokenizer.json, vocabulary.txt), the weights from which the bundle is made. Both
+programs get a file and give text; each clip is done by one and then the other, in alternating
+order. faster-whisper runs int8, greedy, one temperature, without text of the window before, with
+the clip's language given.
 """
 
 from __future__ import annotations

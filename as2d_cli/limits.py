@@ -1,0 +1,4 @@
+"""Bounds that more than one command states."""
+
+MAX_BUDGET = 31
+"""Most candidates: with the row of the target's own token these make a step of 32 rows."""

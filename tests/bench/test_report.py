@@ -1,0 +1,55 @@
+"""Outcomes as they are shown."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from rich.console import Console
+
+from as2d_cli.bench.compare import REFERENCE, Contender, Outcome, contenders
+from as2d_cli.bench.report import as_json, print_table
+
+
+def test_the_reference_is_always_there_and_first() -> None:
+    assert contenders(["as2d"], ["x"], [4, 8]) == [
+        REFERENCE,
+        Contender("as2d", "x", 4),
+        Contender("as2d", "x", 8),
+    ]
+    labels = [c.label for c in contenders(["target", "as2d"], ["x", "y"], [8])]
+    assert labels == ["target", "target (one row)", "as2d x 8", "as2d y 8"]
+
+
+def outcome() -> Outcome:
+    return Outcome(
+        Contender("as2d", "x", 8),
+        windows=2,
+        differing=[("clip.wav", 1)],
+        audio_seconds=60.0,
+        wall_seconds=2.0,
+        baseline_seconds=3.0,
+        committed=100,
+        proposed=80,
+        accepted=60,
+        alone_steps=10,
+    )
+
+
+def test_the_table_shows_ratios_and_differences() -> None:
+    page = io.StringIO()
+    print_table([Outcome(REFERENCE), outcome()], Console(file=page, width=200))
+    lines = [" ".join(line.split()) for line in page.getvalue().splitlines()]
+    assert lines == [
+        "method windows differing x real time ratio tokens/s tokens/step accepted alone steps "
+        "realigned",
+        "target 0 0 - - - - - - 0",
+        "as2d x 8 2 1 30.0 1.50 50 10.00 75% 100% 0",
+    ]
+
+
+def test_json_is_strict_and_whole() -> None:
+    rows = json.loads(json.dumps(as_json([Outcome(REFERENCE), outcome()]), allow_nan=False))
+    assert rows[0]["ratio"] is None
+    assert rows[1]["ratio"] == 1.5
+    assert rows[1]["differing"] == [{"clip": "clip.wav", "window": 1}]

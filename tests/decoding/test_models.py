@@ -1,0 +1,181 @@
+"""The embedded models on real speech."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from as2d_cli import _native
+from as2d_cli.audio.decode import AudioFile
+from as2d_cli.audio.windows import windows
+from as2d_cli.bench.compare import compare, contenders
+from as2d_cli.bench.dataset import Clip, load_clips
+from as2d_cli.catalog import Bundle, ensure_bundle
+from as2d_cli.decoding import Counters, Engine, Window, make_plan
+from as2d_cli.decoding.events import DrafterLost, Event, RunFinished, WindowFinished
+from as2d_cli.text.whisper_prompt import prompt
+
+pytestmark = pytest.mark.model
+
+DATA = Path(__file__).parents[1] / "data"
+CLIPS = load_clips([DATA / "clips.jsonl"])
+ENGLISH = [clip for clip in CLIPS if clip.language == "en"]
+DRAFTERS = ("moonshine-tiny-en", "whisper-tiny.en")
+
+
+@pytest.fixture(scope="module")
+def target() -> Bundle:
+    return ensure_bundle("whisper-base")
+
+
+@pytest.fixture(scope="module")
+def drafters() -> dict[str, Bundle]:
+    return {name: ensure_bundle(name) for name in DRAFTERS}
+
+
+@pytest.fixture(scope="module")
+def engine(target: Bundle) -> Iterator[Engine]:
+    with Engine.open(target, None, make_plan("as2d", 8)) as engine:
+        yield engine
+
+
+def decode(
+    engine: Engine, clip: Clip, target: Bundle, *, draft: bool = True, language: str = "en"
+) -> tuple[list[tuple[int, ...]], list[Event], Counters]:
+    run = engine.start(draft)
+    ids = prompt(target, language)
+    with AudioFile(clip.path) as audio:
+        for piece in windows(audio):
+            run.submit(Window(piece.index, piece.start, piece.samples, ids, 440, language))
+    run.finish()
+    events: list[Event] = []
+    while not (events and isinstance(events[-1], RunFinished)):
+        events += run.poll(1.0)
+    tokens = [e.tokens for e in events if isinstance(e, WindowFinished)]
+    return tokens, events, run.counters()
+
+
+def text_of(target: Bundle, tokens: list[tuple[int, ...]]) -> str:
+    pieces = target.vocabulary().pieces
+    return b"".join(pieces[t] for window in tokens for t in window).decode()
+
+
+def words(text: str) -> list[str]:
+    return "".join(c if c.isalnum() or c == "'" else " " for c in text.lower()).split()
+
+
+def test_every_strategy_says_what_the_target_says(
+    target: Bundle, drafters: dict[str, Bundle]
+) -> None:
+    entrants = contenders(["target", "as2d"], DRAFTERS, [4, 8, 16])
+    *_, outcomes = compare(ENGLISH, entrants, target, drafters)
+    exact = [outcome for outcome in outcomes if outcome.contender.exact]
+    assert len(exact) == 7
+    for outcome in exact:
+        assert outcome.differing == [], outcome.contender.label
+        assert outcome.lost == []
+        assert outcome.windows == 4
+    drafted = [outcome for outcome in exact if outcome.contender.drafter]
+    assert all(outcome.accepted > 0 for outcome in drafted)
+
+
+@pytest.mark.parametrize("clip", CLIPS, ids=lambda clip: clip.path.stem)
+def test_words_are_those_spoken(engine: Engine, target: Bundle, clip: Clip) -> None:
+    assert clip.language is not None
+    assert clip.text is not None
+    tokens, _, _ = decode(engine, clip, target, language=clip.language)
+    said, spoken = words(text_of(target, tokens)), words(clip.text)
+    missing = [word for word in spoken if word not in said]
+    assert len(missing) <= len(spoken) // 10, (said, spoken)
+    assert abs(len(said) - len(spoken)) <= 2 + len(spoken) // 10
+
+
+@pytest.mark.parametrize("clip", CLIPS, ids=lambda clip: clip.path.stem)
+def test_language_is_recognised(engine: Engine, clip: Clip) -> None:
+    with AudioFile(clip.path) as audio:
+        first = next(windows(audio))
+    code, probability = engine.detect_language(first.samples)
+    assert code == clip.language
+    assert 0.5 < probability <= 1.0
+
+
+@pytest.mark.parametrize("ending", ["throw", "hang", "never"])
+def test_a_drafter_that_fails_changes_nothing(target: Bundle, ending: str) -> None:
+    with Engine.open(target, None, make_plan("as2d", 8)) as engine:
+        alone, _, _ = decode(engine, ENGLISH[0], target)
+        # Right for five tokens, and then it fails.
+        drafter = _native.ScriptedDrafter({0: list(alone[0][:5])}, ending)
+        engine.set_drafter(drafter)
+        tokens, events, counters = decode(engine, ENGLISH[0], target)
+        assert tokens == alone
+        assert counters.drafted >= 5
+        lost = [event for event in events if isinstance(event, DrafterLost)]
+        assert len(lost) == (0 if ending == "never" else 1)
+        drafter.release()
+
+
+def test_the_targets_own_text_as_draft_is_accepted_whole(target: Bundle) -> None:
+    with Engine.open(target, None, make_plan("as2d", 7)) as engine:
+        alone, _, _ = decode(engine, ENGLISH[0], target)
+        engine.set_drafter(_native.ScriptedDrafter({0: list(alone[0])}))
+        tokens, _, counters = decode(engine, ENGLISH[0], target)
+    assert tokens == alone
+    assert counters.accepted == counters.proposed
+    # One token from the prompt step, then eight a step, and the end.
+    assert sum(counters.verify_steps.values()) == -(-len(alone[0]) // 8)
+
+
+def test_a_broken_drafter_is_a_warning(
+    target: Bundle, drafters: dict[str, Bundle], tmp_path: Path
+) -> None:
+    folder = tmp_path / "broken"
+    shutil.copytree(drafters["moonshine-tiny-en"].path, folder)
+    decoder = folder / drafters["moonshine-tiny-en"].decoder
+    decoder.write_bytes(decoder.read_bytes()[: 1 << 20])
+    with Engine.open(target, Bundle.read(folder), make_plan("as2d", 8)) as engine:
+        assert len(engine.warnings) == 1
+        assert decoder.name in engine.warnings[0]
+        tokens, events, _ = decode(engine, ENGLISH[0], target)
+    assert not [event for event in events if isinstance(event, DrafterLost)]
+    assert "country" in text_of(target, tokens)
+
+
+def test_threads_are_on_their_cores(target: Bundle, drafters: dict[str, Bundle]) -> None:
+    plan = make_plan("as2d", 8)
+    with Engine.open(target, drafters["moonshine-tiny-en"], plan) as engine:
+        _, _, counters = decode(engine, ENGLISH[0], target)
+    lanes = {"target": plan.target_cores, "draft": plan.draft_cores}
+    for lane, cores in lanes.items():
+        report = counters.lanes[lane]
+        assert tuple(report["cores"]) == cores
+        threads = report["threads"]
+        assert {thread["actual"] for thread in threads} == {str(core) for core in cores}
+        assert all(thread["refused"] == "" for thread in threads)
+        assert all(thread["name"].startswith(f"as2d-{lane}"[:15]) for thread in threads)
+
+
+def test_one_engine_gives_the_same_in_any_order(engine: Engine, target: Bundle) -> None:
+    first = [decode(engine, clip, target)[0] for clip in ENGLISH]
+    again = [decode(engine, clip, target)[0] for clip in reversed(ENGLISH)]
+    assert first == again[::-1]
+
+
+def test_silence_and_noise_do_not_leak_into_the_next_window(engine: Engine, target: Bundle) -> None:
+    alone, _, _ = decode(engine, ENGLISH[0], target)
+    ids = prompt(target, "en")
+    with AudioFile(ENGLISH[0].path) as audio:
+        speech = next(windows(audio)).samples
+    noise = np.random.default_rng(0).standard_normal(480_000).astype(np.float32) * 0.01
+    run = engine.start()
+    for index, samples in enumerate((noise, speech, np.zeros(16_000, np.float32), speech)):
+        run.submit(Window(index, 0.0, samples, ids, 60, "en"))
+    run.finish()
+    events: list[Event] = []
+    while not (events and isinstance(events[-1], RunFinished)):
+        events += run.poll(1.0)
+    said = {e.window: e.tokens for e in events if isinstance(e, WindowFinished)}
+    assert said[1] == said[3] == alone[0]
