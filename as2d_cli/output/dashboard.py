@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Iterator
-from typing import IO, cast
 
 from rich.cells import cell_len
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
 from as2d_cli.environment import Environment, Output
+from as2d_cli.output.console import terminal_console
 from as2d_cli.output.talk import Talk, rate
 from as2d_cli.tasks.transcript import Counters, Progress, Transcript
 
@@ -38,17 +37,7 @@ class Dashboard(Talk):
         """`words`: show the latest words, because the result goes elsewhere."""
         super().__init__(environment, quiet=False)
         self._words = words
-        self._stream = _TextFile(environment.stderr)
-        self._console = Console(
-            file=cast(IO[str], self._stream),
-            force_terminal=True,
-            no_color=not environment.colour,
-            width=environment.columns,
-            highlight=False,
-            markup=False,
-            emoji=False,
-            legacy_windows=False,
-        )
+        self._console = terminal_console(environment)
         self._ascii = "utf" not in environment.stderr.encoding.lower()
         self._live: Live | None = None
         self._unbroken = ""
@@ -238,21 +227,3 @@ def _clock(seconds: float) -> str:
     minutes = f"{whole // 60 % 60:02d}" if whole >= 3600 else f"{whole // 60}"
     hours = f"{whole // 3600}:" if whole >= 3600 else ""
     return f"{hours}{minutes}:{whole % 60:02d}"
-
-
-class _TextFile(io.TextIOBase):
-    """What rich writes to: standard error, with what it cannot encode escaped."""
-
-    def __init__(self, out: Output) -> None:
-        self._out = out
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self._out.encoding
-
-    def write(self, text: str, /) -> int:
-        self._out.say(text)
-        return len(text)
-
-    def isatty(self) -> bool:
-        return self._out.is_terminal

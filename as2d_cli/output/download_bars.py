@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-from typing import IO, cast
-
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TransferSpeedColumn
 from rich.progress import Progress as RichProgress
 
-from as2d_cli.environment import Environment, Output
+from as2d_cli.environment import Environment
+from as2d_cli.output.console import terminal_console
 
 __all__ = ["DownloadBars"]
 
@@ -18,19 +15,12 @@ class DownloadBars:
     """One bar at a time, taken away when its file is there (see `as2d_cli.catalog.Progress`)."""
 
     def __init__(self, environment: Environment) -> None:
-        console = Console(
-            file=cast(IO[str], _TextFile(environment.stderr)),
-            force_terminal=True,
-            no_color=not environment.colour,
-            width=environment.columns,
-            legacy_windows=False,
-        )
         self._progress = RichProgress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=None),
             DownloadColumn(),
             TransferSpeedColumn(),
-            console=console,
+            console=terminal_console(environment),
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
@@ -54,17 +44,3 @@ class DownloadBars:
     def close(self) -> None:
         """Leaves nothing on the terminal."""
         self.finish()
-
-
-class _TextFile(io.TextIOBase):
-    """Standard error of the environment as a text file."""
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-
-    def write(self, text: str, /) -> int:
-        self._output.say(text)
-        return len(text)
-
-    def isatty(self) -> bool:
-        return self._output.is_terminal
