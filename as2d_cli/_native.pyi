@@ -13,6 +13,7 @@ class NativeError(Exception):
 class NativeCancelledError(Exception):
     """A call that was ended from another thread."""
 
+def kernel_name() -> str: ...
 def topology() -> dict[str, Any]: ...
 
 class Run:

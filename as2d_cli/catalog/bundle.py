@@ -50,8 +50,8 @@ class Bundle:
         encoder, decoder, vocabulary_file: file names inside the folder.
         context: positions of the decoder.
         window_samples: the most samples one encoder run takes.
-        row_invariance: ``even`` if the decoder gives identical numbers for any even number of rows,
-            else ``none``.
+        row_invariance: ``any`` if the decoder gives a row identical numbers whatever the number of
+            rows, ``even`` if it does so for even numbers of them, else ``none``.
         tokens: ids of the special tokens by name (``start``, ``end``, ``no_speech``, ...).
         language_tokens: id by language code, in token order.
         suppress, begin_suppress: ids never chosen; ids never chosen first.

@@ -1,4 +1,4 @@
-"""The one fact about the processor that the graphs depend on."""
+"""The one fact about the processor that the encoder graphs depend on."""
 
 from __future__ import annotations
 

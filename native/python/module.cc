@@ -22,6 +22,7 @@
 
 #include "as2d/engine.h"
 #include "as2d/error.h"
+#include "as2d/kernels/operators.h"
 #include "as2d/platform/topology.h"
 
 namespace nb = nanobind;
@@ -215,6 +216,7 @@ NB_MODULE(_native, module) {
   nb::exception<Error>(module, "NativeError");
   nb::exception<Cancelled>(module, "NativeCancelledError");
 
+  module.def("kernel_name", [] { return std::string(KernelName()); });
   module.def("topology", [] { return DictOf(ReadTopology()); });
 
   nb::class_<Run>(module, "Run")
@@ -253,10 +255,10 @@ NB_MODULE(_native, module) {
           "__init__",
           [](ScriptedDrafter* self, Script script, const std::string& ending, double token_seconds,
              double encode_seconds) {
-            new (self) ScriptedDrafter(std::move(script),
-                                       {.ending = EndingOf(ending),
-                                        .token_time = Microseconds(token_seconds),
-                                        .encode_time = Microseconds(encode_seconds)});
+            new (self)
+                ScriptedDrafter(std::move(script), {.ending = EndingOf(ending),
+                                                    .token_time = Microseconds(token_seconds),
+                                                    .encode_time = Microseconds(encode_seconds)});
           },
           "script"_a, "ending"_a = "end", "token_seconds"_a = 0.0, "encode_seconds"_a = 0.0)
       .def("release", &ScriptedDrafter::Release);

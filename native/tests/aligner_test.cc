@@ -49,7 +49,8 @@ TEST(AlignerTest, FindsThePlaceAgainAfterEachKindOfDifference) {
 }
 
 TEST(AlignerTest, PassesOverTheDraftsVersionOfAWrongToken) {
-  // Right after the difference there is only the count to go by: the next candidate is what follows.
+  // Right after the difference there is only the count to go by: the next candidate is what
+  // follows.
   EXPECT_EQ(Candidates(Aligned({1, 2, 9}, {1, 2, 3, 4, 5}), 2), (Tokens{4, 5}));
 }
 
@@ -102,8 +103,8 @@ std::vector<int> LastColumn(const Tokens& committed, const Tokens& draft) {
     std::vector<int> next(column.size());
     next[0] = column[0] + 10;
     for (std::size_t j = 1; j < column.size(); ++j) {
-      next[j] = std::min({column[j - 1] + (draft[j - 1] == token ? 0 : 10), column[j] + 10,
-                          next[j - 1] + 9});
+      next[j] = std::min(
+          {column[j - 1] + (draft[j - 1] == token ? 0 : 10), column[j] + 10, next[j - 1] + 9});
     }
     column = std::move(next);
   }

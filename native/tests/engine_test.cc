@@ -33,8 +33,8 @@ Engine MakeEngine(const LaneCores& lane = {}) {
 std::vector<float> Sound(std::size_t length, float pitch) {
   std::vector<float> samples(length);
   for (std::size_t i = 0; i < length; ++i) {
-    samples[i] = 0.3F * std::sin(pitch * static_cast<float>(i)) *
-                 std::sin(1e-4F * static_cast<float>(i));
+    samples[i] =
+        0.3F * std::sin(pitch * static_cast<float>(i)) * std::sin(1e-4F * static_cast<float>(i));
   }
   return samples;
 }
@@ -46,7 +46,8 @@ std::unique_ptr<as2d::Run> Begin(Engine& engine, Method method, std::size_t budg
   for (int i = 0; i < windows; ++i) {
     Window window;
     window.index = i;
-    window.samples = Sound(16000 * (static_cast<std::size_t>(i) + 1), 0.01F * static_cast<float>(i + 1));
+    window.samples =
+        Sound(16000 * (static_cast<std::size_t>(i) + 1), 0.01F * static_cast<float>(i + 1));
     window.prompt = {bundle.RequiredToken("start"), bundle.RequiredToken("no_timestamps")};
     window.max_tokens = 40;
     window.language = "en";

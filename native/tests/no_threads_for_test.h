@@ -1,5 +1,4 @@
-#ifndef AS2D_TESTS_NO_THREADS_FOR_TEST_H_
-#define AS2D_TESTS_NO_THREADS_FOR_TEST_H_
+#pragma once
 
 #include <cstdlib>  // Defines __GLIBC__ where the library is glibc.
 
@@ -38,5 +37,3 @@ class NoThreads {
 }  // namespace as2d
 
 #endif
-
-#endif  // AS2D_TESTS_NO_THREADS_FOR_TEST_H_

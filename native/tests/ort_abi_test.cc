@@ -65,6 +65,32 @@ static_assert(std::is_same_v<Ours<decltype(OrtApiBase::GetVersionString)>::Type,
                              decltype(ort::ApiBase::get_version_string)>);
 static_assert(std::is_same_v<ORTCHAR_T, char>);
 
+#define AS2D_CHECK_FIELD(ours, theirs) \
+  static_assert(offsetof(ort::CustomOp, ours) == offsetof(OrtCustomOp, theirs))
+AS2D_CHECK_FIELD(version, version);
+AS2D_CHECK_FIELD(create_kernel, CreateKernel);
+AS2D_CHECK_FIELD(get_name, GetName);
+AS2D_CHECK_FIELD(get_execution_provider, GetExecutionProviderType);
+AS2D_CHECK_FIELD(get_input_type, GetInputType);
+AS2D_CHECK_FIELD(get_input_count, GetInputTypeCount);
+AS2D_CHECK_FIELD(get_output_type, GetOutputType);
+AS2D_CHECK_FIELD(get_output_count, GetOutputTypeCount);
+AS2D_CHECK_FIELD(compute, KernelCompute);
+AS2D_CHECK_FIELD(destroy_kernel, KernelDestroy);
+AS2D_CHECK_FIELD(get_input_characteristic, GetInputCharacteristic);
+AS2D_CHECK_FIELD(get_output_characteristic, GetOutputCharacteristic);
+AS2D_CHECK_FIELD(get_input_memory_type, GetInputMemoryType);
+AS2D_CHECK_FIELD(get_variadic_input_least, GetVariadicInputMinArity);
+AS2D_CHECK_FIELD(get_variadic_input_homogeneous, GetVariadicInputHomogeneity);
+AS2D_CHECK_FIELD(get_variadic_output_least, GetVariadicOutputMinArity);
+AS2D_CHECK_FIELD(get_variadic_output_homogeneous, GetVariadicOutputHomogeneity);
+AS2D_CHECK_FIELD(create_kernel_with_status, CreateKernelV2);
+AS2D_CHECK_FIELD(compute_with_status, KernelComputeV2);
+AS2D_CHECK_FIELD(infer_shapes, InferOutputShapeFn);
+AS2D_CHECK_FIELD(get_start_version, GetStartVersion);
+AS2D_CHECK_FIELD(get_end_version, GetEndVersion);
+#undef AS2D_CHECK_FIELD
+
 static_assert(ort::kLogWarning == ORT_LOGGING_LEVEL_WARNING);
 static_assert(ort::kArenaAllocator == OrtArenaAllocator);
 static_assert(ort::kMemTypeDefault == OrtMemTypeDefault);
@@ -74,10 +100,14 @@ static_assert(ort::kOptimizeNone == ORT_DISABLE_ALL);
 static_assert(ort::kOptimizeBasic == ORT_ENABLE_BASIC);
 static_assert(ort::kOptimizeExtended == ORT_ENABLE_EXTENDED);
 static_assert(ort::kOptimizeAll == ORT_ENABLE_ALL);
+static_assert(ort::kFail == ORT_FAIL);
+static_assert(ort::kRequired == INPUT_OUTPUT_REQUIRED);
+static_assert(ort::kOptional == INPUT_OUTPUT_OPTIONAL);
 
 constexpr int Onnx(ElementType type) { return static_cast<int>(type); }
 static_assert(Onnx(ElementType::kUnknown) == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED);
 static_assert(Onnx(ElementType::kFloat32) == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
+static_assert(Onnx(ElementType::kInt8) == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8);
 static_assert(Onnx(ElementType::kUint8) == ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8);
 static_assert(Onnx(ElementType::kInt32) == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32);
 static_assert(Onnx(ElementType::kInt64) == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64);

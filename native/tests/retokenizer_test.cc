@@ -91,7 +91,7 @@ TEST(RetokenizerTest, PublishesWordsWhenTheyAreComplete) {
   retokenizer.Push(3, &out);
   EXPECT_EQ(Text(target, out), " the");
   EXPECT_EQ(out.size(), 1U);
-  retokenizer.Push(0, &out);  // a control token says nothing
+  retokenizer.Push(0, &out);   // a control token says nothing
   retokenizer.Push(99, &out);  // and neither does one that does not exist
   retokenizer.Push(4, &out);
   retokenizer.Push(5, &out);

@@ -90,7 +90,8 @@ Result Collect(as2d::Run& run, std::chrono::duration<double> patience = 20s) {
 
 class RunTest : public testing::Test {
  protected:
-  std::unique_ptr<as2d::Run> Start(std::shared_ptr<ScriptedDrafter> drafter, std::size_t budget = 8) {
+  std::unique_ptr<as2d::Run> Start(std::shared_ptr<ScriptedDrafter> drafter,
+                                   std::size_t budget = 8) {
     std::shared_ptr<Drafter> shared;
     if (drafter) {
       shared = std::make_shared<Drafter>();
@@ -113,8 +114,8 @@ class RunTest : public testing::Test {
     target_ = std::make_shared<ScriptedTarget>(std::move(script), options);
   }
 
-  static std::shared_ptr<ScriptedDrafter> Draft(
-      Script script, ScriptedDrafter::Options options = {}) {
+  static std::shared_ptr<ScriptedDrafter> Draft(Script script,
+                                                ScriptedDrafter::Options options = {}) {
     return std::make_shared<ScriptedDrafter>(std::move(script), options);
   }
 
@@ -443,6 +444,16 @@ TEST_F(RunTest, CancelEndsBothLanesSoon) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
 }
 
+TEST_F(RunTest, WindowsThatComeAfterACancelAreDropped) {
+  Target({{0, Text(40)}});
+  run_ = Start(nullptr);
+  run_->Cancel();
+  EXPECT_NO_THROW(run_->Submit(MakeWindow(0)));
+  const Result result = Collect(*run_);
+  EXPECT_TRUE(result.cancelled);
+  EXPECT_TRUE(result.finished.empty());
+}
+
 TEST_F(RunTest, CancelKeepsWhatWasCommitted) {
   ScriptedTarget::Options slow;
   slow.step_time = 5ms;
@@ -559,16 +570,16 @@ TEST_P(RandomRunTest, TextIsTheTargetsWhateverIsDrafted) {
     const auto drafter = std::make_shared<Drafter>();
     drafter->model = std::make_shared<ScriptedDrafter>(
         drafts,
-        ScriptedDrafter::Options{.ending = static_cast<ScriptedDrafter::Ending>(
-                                     std::array{0, 1, 3}[random() % 3]),
-                                 .token_time = std::chrono::microseconds(random() % 200),
-                                 .encode_time = std::chrono::microseconds(random() % 2000)});
+        ScriptedDrafter::Options{
+            .ending = static_cast<ScriptedDrafter::Ending>(std::array{0, 1, 3}[random() % 3]),
+            .token_time = std::chrono::microseconds(random() % 200),
+            .encode_time = std::chrono::microseconds(random() % 2000)});
     as2d::Run run(
         target, drafter,
         [&](Counters* counters) {
           return std::make_unique<DecoupledDrafting>(
-              std::make_shared<const TokenKeys>(),
-              std::make_unique<FixedBudget>(1 + random() % 16), counters);
+              std::make_shared<const TokenKeys>(), std::make_unique<FixedBudget>(1 + random() % 16),
+              counters);
         },
         RunOptions{});
     for (int window = 0; window < 3; ++window) run.Submit(MakeWindow(window));

@@ -1,5 +1,4 @@
-#ifndef AS2D_TESTS_RUNTIME_FOR_TEST_H_
-#define AS2D_TESTS_RUNTIME_FOR_TEST_H_
+#pragma once
 
 #include <cstdlib>
 #include <filesystem>
@@ -33,5 +32,3 @@ inline std::filesystem::path TestData(const std::string& name) {
 }
 
 }  // namespace as2d
-
-#endif  // AS2D_TESTS_RUNTIME_FOR_TEST_H_

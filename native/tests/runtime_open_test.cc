@@ -42,7 +42,7 @@ TEST(RuntimeOpen, NamesALibraryThatIsAnother) {
 
 TEST(RuntimeOpen, NamesALibraryThatIsTooOld) {
   const std::string old = TestVariable("AS2D_TEST_OLD_LIBRARY");
-  EXPECT_EQ(OpenError(old), old + ": ONNX Runtime 1.9.1 is too old; 1.10 or later is needed");
+  EXPECT_EQ(OpenError(old), old + ": ONNX Runtime 1.9.1 is too old; 1.17 or later is needed");
 }
 
 TEST(RuntimeOpen, KeepsNoTelemetryInTheUsersCache) {

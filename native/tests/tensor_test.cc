@@ -38,8 +38,8 @@ TEST(Tensor, HasEveryElementType) {
     std::string name;
   } cases[] = {
       {ElementType::kFloat32, 4, "float32"}, {ElementType::kUint8, 1, "uint8"},
-      {ElementType::kInt32, 4, "int32"},     {ElementType::kInt64, 8, "int64"},
-      {ElementType::kBool, 1, "bool"},
+      {ElementType::kInt8, 1, "int8"},       {ElementType::kInt32, 4, "int32"},
+      {ElementType::kInt64, 8, "int64"},     {ElementType::kBool, 1, "bool"},
   };
   for (const auto& c : cases) {
     const Tensor tensor(TestRuntime(), c.type, {3});
@@ -75,9 +75,7 @@ TEST(Tensor, RefusesWhatItCannotBe) {
   EXPECT_EQ(ErrorOf([&] { tensor.View({9}); }), "tensor [2,4]: too small for a view of [9]");
   EXPECT_EQ(ErrorOf([&] { tensor.values<std::int64_t>(); }),
             "tensor [2,4]: holds float32, not int64");
-  EXPECT_EQ(ErrorOf([&] {
-              Tensor(runtime, ElementType::kFloat32, {2, -2});
-            }),
+  EXPECT_EQ(ErrorOf([&] { Tensor(runtime, ElementType::kFloat32, {2, -2}); }),
             "tensor [2,-2]: a dimension is negative");
   EXPECT_EQ(ErrorOf([&] { Tensor(runtime, ElementType::kUnknown, {2}); }),
             "tensor [2]: unknown type");

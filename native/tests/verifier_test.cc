@@ -40,9 +40,7 @@ TEST(VerifierTest, StopsAtTheFirstDifference) {
   EXPECT_EQ(outcome.verdict.accepted, 1U);
 }
 
-TEST(VerifierTest, IgnoresPaddedRows) {
-  EXPECT_EQ(Of({1}, {1, 2, 3, 3}).tokens, (Tokens{1, 2}));
-}
+TEST(VerifierTest, IgnoresPaddedRows) { EXPECT_EQ(Of({1}, {1, 2, 3, 3}).tokens, (Tokens{1, 2})); }
 
 TEST(VerifierTest, CommitsNothingAfterTheEnd) {
   Outcome outcome = Of({1, kEnd, 3}, {1, kEnd, 3, 4});

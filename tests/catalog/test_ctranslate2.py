@@ -148,8 +148,12 @@ def test_another_kind_of_model(tmp_path: Path) -> None:
         read_whisper(written(tmp_path, ct2_bytes({}, spec="TransformerSpec")))
 
 
-def test_heads_that_do_not_divide_the_width(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("heads", "said"),
+    [(0, "0 decoder heads"), (3, "3 decoder heads"), (4, "heads of 8 dimensions")],
+)
+def test_heads_that_do_not_fit_the_width(tmp_path: Path, heads: int, said: str) -> None:
     variables = whisper_variables()
-    variables["decoder/num_heads"] = np.array(0, dtype=np.int16)
-    with pytest.raises(WeightsError, match="0 decoder heads"):
+    variables["decoder/num_heads"] = np.array(heads, dtype=np.int16)
+    with pytest.raises(WeightsError, match=said):
         read_whisper(written(tmp_path, ct2_bytes(variables)))

@@ -1,4 +1,7 @@
-"""The pieces ONNX graphs are put together from: constants, norms, quantised linear layers."""
+"""The pieces ONNX graphs are put together from: constants, norms, quantised linear layers.
+
+Operators of the domain ``as2d`` are the native engine's own (native/include/as2d/kernels).
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,16 @@ from onnx import TensorProto, helper, numpy_helper
 Floats = npt.NDArray[np.float32]
 
 MICROSOFT = "com.microsoft"
+AS2D = "as2d"
 # Old enough for every ONNX Runtime that has the 8-bit kernels, new enough for LayerNormalization.
 OPSET = 17
 IR_VERSION = 9
 LAYER_NORM_EPSILON = 1e-5
 # Tensors from this size on go to the data file beside the graph, which ONNX Runtime maps.
 _EXTERNAL_BYTES = 1024
+# The native kernels take weights in tiles of so many outputs and inputs.
+_TILE_OUTPUTS = 16
+_TILE_INPUTS = 4
 _ONE = np.array(1.0, dtype=np.float32)
 _STEP = np.array(1.0 / 127.0, dtype=np.float32)
 _MIDDLE = np.array(128, dtype=np.uint8)
@@ -131,13 +138,23 @@ class GraphBuilder:
         """Exact (erf) GELU."""
         return self.node("Gelu", [x], domain=MICROSOFT)
 
-    def row_linear(self, x: str, linear: Linear) -> str:
-        """int8 layer with one activation scale per row: the form that verifies exactly.
+    def linear(self, x: str, linear: Linear) -> str:
+        """int8 layer as the native engine computes it: the form that verifies exactly.
 
-        ``x`` is float32 [1, rows, inputs]. Products are summed in integers, and a row is scaled by
-        its own peak alone, so a row's numbers never depend on the other rows or on how many there
-        are. Many rows cost little more than one, unlike with MatMulNBits, whose time per row is
-        nearly constant.
+        ``x`` is float32 [1, rows, inputs]. A row is quantised by its own peak alone and products
+        are summed in integers, so a row's numbers never depend on the other rows or on how many
+        there are.
+        """
+        weight, scales = quantise_outputs(linear.weight)
+        bias = "" if linear.bias is None else self.constant(linear.bias)
+        packed = self.constant(pack_tiles(weight))
+        return self.node("Linear", [x, packed, self.constant(scales), bias], domain=AS2D)
+
+    def row_linear(self, x: str, linear: Linear) -> str:
+        """int8 layer with one activation scale per row, of ONNX Runtime's own operators.
+
+        ``x`` is float32 [1, rows, inputs]. More exact than ``dynamic_linears`` where some rows
+        have outliers, and slower: the input is quantised in several steps.
         """
         quantised, scale = self._quantise_rows(x)
         weight, weight_scale, weight_zero = self._integer_weight(linear)
@@ -181,7 +198,7 @@ class GraphBuilder:
         model = helper.make_model(
             graph,
             producer_name="as2d",
-            opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)],
+            opset_imports=self._operator_sets(),
             ir_version=IR_VERSION,
         )
         data = path.with_suffix(".data")
@@ -198,13 +215,17 @@ class GraphBuilder:
         data.chmod(path.stat().st_mode & 0o777)
         return [path, data]
 
+    def _operator_sets(self) -> list[onnx.OperatorSetIdProto]:
+        domains = sorted({node.domain for node in self._nodes} - {""})
+        return [helper.make_opsetid("", OPSET), *(helper.make_opsetid(d, 1) for d in domains)]
+
     def _quantise_rows(self, x: str) -> tuple[str, str]:
         """Bytes around 128 and the scale [1, rows, 1] of each row of ``x`` [1, rows, width]."""
         peak = self.node("ReduceMax", [self.node("Abs", [x])], axes=[-1], keepdims=1)
         # A row of zeros gets scale 0: whatever bytes it becomes, they are multiplied by that 0.
         scale = self.node("Mul", [peak, self._once("step", _STEP)])
         rows = self.node("Reshape", [scale, self._once("flat", _FLAT)])
-        # QuantizeLinear wants one zero point for each scale; the scales of one step share it.
+        # QuantizeLinear wants one zero point for each scale; the layers of a graph share it.
         if "zeros" not in self._shared:
             middle = self._once("middles", np.array([128], dtype=np.uint8))
             self._shared["zeros"] = self.node("Expand", [middle, self.node("Shape", [rows])])
@@ -213,7 +234,8 @@ class GraphBuilder:
 
     def _integer_weight(self, linear: Linear) -> tuple[str, str, list[str]]:
         """Weights, their scales, and their zero point where they need one."""
-        weight, scale = quantise_columns(linear.weight)
+        by_output, scale = quantise_outputs(linear.weight)
+        weight = by_output.T
         if self._signed_weights:
             return self.constant(weight), self.constant(scale), []
         unsigned = (weight.astype(np.int16) + 128).astype(np.uint8)
@@ -230,19 +252,42 @@ class GraphBuilder:
         return f"{stem}_{self._count}"
 
 
-def quantise_columns(weight: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
+def quantise_outputs(weight: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
     """Symmetric int8 weights with one scale per output, from float32 [outputs, inputs].
 
     Returns:
-        int8 [inputs, outputs] in -127..127 (transposed, as integer MatMul wants it), scales
-        [outputs].
+        int8 [outputs, inputs] in -127..127, scales [outputs].
     """
-    scales = (np.abs(weight).max(axis=1) / np.float32(127.0)).astype(np.float32)
+    peaks = np.maximum(weight.max(axis=1), -weight.min(axis=1))
+    scales = peaks.astype(np.float32) / np.float32(127.0)
     scales[scales == 0.0] = 1.0
-    steps = np.round(weight / scales[:, None])
-    return np.clip(steps, -127, 127).astype(np.int8).T, scales
+    steps = weight / scales[:, None]
+    # In place: the table of all tokens is large.
+    np.rint(steps, out=steps)
+    np.clip(steps, -127, 127, out=steps)
+    return steps.astype(np.int8), scales
 
 
+def pack_tiles(weight: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """Weights in the order in which the native kernels read them.
+
+    Args:
+        weight: int8 [outputs, inputs]; inputs are a multiple of 4.
+
+    Returns:
+        int8 [ceil(outputs / 16), inputs / 4, 16, 4]: element [a, b, i, j] is weight
+        [16 a + i, 4 b + j], and 0 beyond the last output.
+    """
+    outputs, inputs = weight.shape
+    rows = -(-outputs // _TILE_OUTPUTS)
+    whole = np.zeros((rows * _TILE_OUTPUTS, inputs), dtype=np.int8)
+    whole[:outputs] = weight
+    tiles = whole.reshape(rows, _TILE_OUTPUTS, inputs // _TILE_INPUTS, _TILE_INPUTS)
+    return np.ascontiguousarray(tiles.transpose(0, 2, 1, 3))
+
+
+INT8 = TensorProto.INT8
+UINT8 = TensorProto.UINT8
 FLOAT = TensorProto.FLOAT
 INT32 = TensorProto.INT32
 INT64 = TensorProto.INT64

@@ -11,10 +11,13 @@ import numpy.typing as npt
 
 from as2d_cli.catalog.graphs import mel
 from as2d_cli.catalog.graphs.blocks import (
+    AS2D,
     FLOAT,
+    INT8,
     INT32,
     INT64,
     MICROSOFT,
+    UINT8,
     Floats,
     GraphBuilder,
     Linear,
@@ -140,8 +143,8 @@ class Whisper:
 def write_encoder(model: Whisper, path: Path, *, signed_weights: bool = True) -> list[Path]:
     """Write the encoder graph; returns the files written.
 
-    Input ``audio`` float32 [1, 480000], 16 kHz, zero padded. Outputs ``cross_k_{l}`` and
-    ``cross_v_{l}`` float32 [1, heads, audio positions, head size] for every decoder layer.
+    Input ``audio`` float32 [1, 480000], 16 kHz, zero padded. Outputs for every decoder layer the
+    8-bit keys and values of the audio in tiles, and their scales, as ``audio_tensors`` lists them.
     """
     graph = GraphBuilder("whisper_encoder", signed_weights=signed_weights)
     audio = graph.input("audio", FLOAT, [1, mel.WINDOW_SAMPLES])
@@ -152,35 +155,29 @@ def write_encoder(model: Whisper, path: Path, *, signed_weights: bool = True) ->
     return graph.save(path)
 
 
-def write_decoder(
-    model: Whisper,
-    path: Path,
-    language_tokens: Sequence[int],
-    *,
-    signed_weights: bool = True,
-) -> list[Path]:
+def write_decoder(model: Whisper, path: Path, language_tokens: Sequence[int]) -> list[Path]:
     """Write the graph of one decoder step over R rows; returns the files written.
 
-    Inputs: ``tokens`` int64 [1, R], ``positions`` int64 [R], ``seqlens_k`` int32 [1] (total - 1),
-    ``total_sequence_length`` int32 [], ``suppress`` float32 [vocabulary] (added to the logits),
-    ``past_k_{l}``/``past_v_{l}`` float32 [1, heads, context, head size], ``cross_k_{l}``/
-    ``cross_v_{l}`` as the encoder gives them. Outputs: ``next`` int64 [1, R], ``log_prob``
-    float32 [1, R] of it, ``language_logits`` float32 [1, R, len(language_tokens)] before
-    suppression (only with language tokens), ``present_k_{l}``/``present_v_{l}``, to be bound on
-    the past buffers.
+    Inputs: ``tokens`` int64 [1, R], ``positions`` int64 [R], ``total_sequence_length`` int32 [],
+    ``suppress`` float32 [vocabulary] (added to the logits), ``past_k_{l}``/``past_v_{l}`` float32
+    [1, heads, context, head size], and ``audio_tensors`` as the encoder gives them. Outputs:
+    ``next`` int64 [1, R], ``log_prob`` float32 [1, R] of it, ``language_logits`` float32
+    [1, R, len(language_tokens)] before suppression (only with language tokens),
+    ``present_k_{l}``/``present_v_{l}``, to be bound on the past buffers.
+
+    A row's numbers are the same whatever R is and whatever the rows after it are.
     """
-    graph = GraphBuilder("whisper_decoder", signed_weights=signed_weights)
+    graph = GraphBuilder("whisper_decoder")
     vocabulary = model.vocabulary_size
     tokens = graph.input("tokens", INT64, [1, "rows"])
     positions = graph.input("positions", INT64, ["rows"])
-    graph.input("seqlens_k", INT32, [1])
     graph.input("total_sequence_length", INT32, [])
     suppress = graph.input("suppress", FLOAT, [vocabulary])
 
     x = _embed(graph, model.decoder, tokens, positions)
     x = _decoder_layers(graph, x, model)
     embeddings = np.asarray(model.decoder.embeddings, dtype=np.float32)
-    logits = graph.row_linear(x, Linear(embeddings))
+    logits = graph.linear(x, Linear(embeddings))
     if language_tokens:
         graph.node(
             "Gather",
@@ -188,19 +185,37 @@ def write_decoder(
             ["language_logits"],
             axis=-1,
         )
-    _choose(graph, logits, suppress)
+    graph.node("Choose", [logits, suppress], ["next", "log_prob"], domain=AS2D)
     graph.output("next", INT64, [1, "rows"])
     graph.output("log_prob", FLOAT, [1, "rows"])
     if language_tokens:
         graph.output("language_logits", FLOAT, [1, "rows", len(language_tokens)])
     cache = [1, model.decoder_heads, model.context, model.head_size]
-    audio = [1, model.decoder_heads, model.audio_positions, model.head_size]
     for layer in range(len(model.decoder.layers)):
         for kind in "kv":
             graph.input(f"past_{kind}_{layer}", FLOAT, cache)
-            graph.input(f"cross_{kind}_{layer}", FLOAT, audio)
             graph.output(f"present_{kind}_{layer}", FLOAT, cache)
+        for tensor in audio_tensors(model, layer):
+            graph.input(*tensor)
     return graph.save(path)
+
+
+def audio_tensors(model: Whisper, layer: int) -> list[tuple[str, int, list[int]]]:
+    """What the encoder hands to a decoder layer: names, ONNX element types and shapes.
+
+    ``cross_k_{l}`` uint8 [heads, P, head size / 4, 16, 4] with P = ceil(positions / 16), and
+    ``cross_v_{l}`` int8 [heads, head size / 16, 4 P, 16, 4], each with the scale of every
+    dimension of a head, ``cross_k_scale_{l}`` and ``cross_v_scale_{l}`` float32 [heads, head size].
+    Keys have 128 added. Positions beyond the last are never looked at.
+    """
+    heads, size = model.decoder_heads, model.head_size
+    tiles = -(-model.audio_positions // 16)
+    return [
+        (f"cross_k_{layer}", UINT8, [heads, tiles, size // 4, 16, 4]),
+        (f"cross_k_scale_{layer}", FLOAT, [heads, size]),
+        (f"cross_v_{layer}", INT8, [heads, size // 16, 4 * tiles, 16, 4]),
+        (f"cross_v_scale_{layer}", FLOAT, [heads, size]),
+    ]
 
 
 def log_mel(graph: GraphBuilder, audio: str, bands: int) -> str:
@@ -261,14 +276,17 @@ def _encoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
 
 
 def _cross_projections(graph: GraphBuilder, x: str, model: Whisper) -> None:
-    heads, size = model.decoder_heads, model.head_size
     linears = [half for d in model.decoder.layers for half in _rows(d.cross.key_value, 2)]
-    names = [f"cross_{kind}_{d}" for d in range(len(model.decoder.layers)) for kind in "kv"]
-    split = graph.shape(1, -1, heads, size)
-    for name, flat in zip(names, graph.dynamic_linears(x, linears), strict=True):
-        by_head = graph.node("Reshape", [flat, split])
-        graph.node("Transpose", [by_head], [name], perm=[0, 2, 1, 3])
-        graph.output(name, FLOAT, [1, heads, model.audio_positions, size])
+    flat = graph.dynamic_linears(x, linears)
+    for layer in range(len(model.decoder.layers)):
+        names = [graph.output(*tensor) for tensor in audio_tensors(model, layer)]
+        graph.node(
+            "QuantizeCross",
+            flat[2 * layer : 2 * layer + 2],
+            names,
+            domain=AS2D,
+            heads=model.decoder_heads,
+        )
 
 
 def _embed(graph: GraphBuilder, decoder: Decoder, tokens: str, positions: str) -> str:
@@ -285,58 +303,34 @@ def _decoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
     heads = model.decoder_heads
     normed = graph.norm(x, layers[0].attention.norm)
     for index, layer in enumerate(layers):
-        stacked = graph.row_linear(normed, layer.attention.query_key_value)
+        stacked = graph.linear(normed, layer.attention.query_key_value)
+        caches = [f"past_k_{index}", f"past_v_{index}"]
         attended = graph.fresh("attended")
         graph.node(
-            "GroupQueryAttention",
-            [
-                stacked,
-                "",
-                "",
-                f"past_k_{index}",
-                f"past_v_{index}",
-                "seqlens_k",
-                "total_sequence_length",
-            ],
+            "SelfAttention",
+            [stacked, *caches, "total_sequence_length"],
             [attended, f"present_k_{index}", f"present_v_{index}"],
-            domain=MICROSOFT,
-            num_heads=heads,
-            kv_num_heads=heads,
-            scale=float(model.head_size) ** -0.5,
-            do_rotary=0,
+            domain=AS2D,
+            heads=heads,
         )
-        update = graph.row_linear(attended, layer.attention.output)
+        update = graph.linear(attended, layer.attention.output)
         normed, x = graph.add_norm(x, update, layer.cross.norm)
-        query = graph.row_linear(normed, layer.cross.query)
+        query = graph.linear(normed, layer.cross.query)
         attended = graph.node(
-            "MultiHeadAttention",
-            [query, f"cross_k_{index}", f"cross_v_{index}"],
-            domain=MICROSOFT,
-            num_heads=heads,
+            "CrossAttention",
+            [query, *(name for name, _, _ in audio_tensors(model, index))],
+            domain=AS2D,
+            heads=heads,
+            positions=model.audio_positions,
         )
-        update = graph.row_linear(attended, layer.cross.output)
+        update = graph.linear(attended, layer.cross.output)
         normed, x = graph.add_norm(x, update, layer.feed_forward.norm)
-        wide = graph.row_linear(normed, layer.feed_forward.widen)
-        update = graph.row_linear(graph.gelu(wide), layer.feed_forward.narrow)
+        wide = graph.linear(normed, layer.feed_forward.widen)
+        update = graph.linear(graph.gelu(wide), layer.feed_forward.narrow)
         last = index + 1 == len(layers)
         following = model.decoder.norm if last else layers[index + 1].attention.norm
         normed, x = graph.add_norm(x, update, following)
     return normed
-
-
-def _choose(graph: GraphBuilder, logits: str, suppress: str) -> None:
-    """``next``: the best token of each row; ``log_prob``: its log-probability."""
-    allowed = graph.node("Add", [logits, suppress])
-    best, index = graph.fresh("best"), graph.fresh("index")
-    # Half the time of ArgMax, with the same choice among equals: the smallest id.
-    graph.node("TopK", [allowed, graph.shape(1)], [best, index], axis=-1)
-    last = graph.shape(-1)
-    graph.node("Squeeze", [index, last], ["next"])
-    # LogSoftmax works row by row; sums and logarithms of a few values at once would take another
-    # path for another number of rows, and give another last bit.
-    shares = graph.node("LogSoftmax", [allowed], axis=-1)
-    share = graph.node("GatherElements", [shares, index], axis=-1)
-    graph.node("Squeeze", [share, last], ["log_prob"])
 
 
 def _rows(linear: Linear, parts: int) -> list[Linear]:

@@ -82,6 +82,9 @@ class _WhisperReader:
                 raise self._error(f"has no {side} layers")
             if heads < 1 or width % heads:
                 raise self._error(f"has {heads} {side} heads for a width of {width}")
+        if model.head_size % 16:
+            size = model.head_size
+            raise self._error(f"has decoder heads of {size} dimensions, not a multiple of 16")
         if model.encoder.positions.shape[1] != width:
             raise self._error("has an encoder and a decoder of different widths")
 

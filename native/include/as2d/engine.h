@@ -45,8 +45,8 @@ class Engine {
   /// A target that follows a script.
   Engine(Script script, ScriptedTarget::Options options);
 
-  /// Loads a drafter's bundle; it replaces the one before. Throws Error, naming the file; the engine
-  /// then has no drafter.
+  /// Loads a drafter's bundle; it replaces the one before. Throws Error, naming the file; the
+  /// engine then has no drafter.
   void LoadDrafter(const std::filesystem::path& drafter, const LaneCores& draft_lane);
   /// A drafter that follows a script in the target's vocabulary.
   void SetDrafter(std::shared_ptr<ScriptedDrafter> drafter);

@@ -1,5 +1,4 @@
-#ifndef AS2D_ERROR_H_
-#define AS2D_ERROR_H_
+#pragma once
 
 #include <stdexcept>
 #include <string>
@@ -38,5 +37,3 @@ class Cancelled : public std::runtime_error {
 };
 
 }  // namespace as2d
-
-#endif  // AS2D_ERROR_H_

@@ -6,12 +6,12 @@
 namespace as2d {
 namespace {
 
-// Costs in tenths of a substitution. A token that matches but for case, leading space or punctuation
-// is most of a match. Marks come and go with every change of punctuation and say little about the
-// place. Passing over a draft token costs a little less than pairing it with another word, so that
-// what only the draft says is skipped; a committed token that the draft does not have costs as much
-// as a substitution, which the furthest of equal places then turns into one: in speech another word
-// is likelier than one more.
+// Costs in tenths of a substitution. A token that matches but for case, leading space or
+// punctuation is most of a match. Marks come and go with every change of punctuation and say little
+// about the place. Passing over a draft token costs a little less than pairing it with another
+// word, so that what only the draft says is skipped; a committed token that the draft does not have
+// costs as much as a substitution, which the furthest of equal places then turns into one: in
+// speech another word is likelier than one more.
 constexpr int kSubstitution = 10;
 constexpr int kSoftSubstitution = 4;
 constexpr int kCommittedGap = 10;

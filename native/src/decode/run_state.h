@@ -30,7 +30,7 @@ class WindowList {
  public:
   explicit WindowList(std::int64_t max_lead) : max_lead_(max_lead) {}
 
-  /// Returns false after Close.
+  /// Returns false after Close; after Cancel the task is dropped.
   bool Add(std::shared_ptr<WindowTask> task);
   void Close();
   void Cancel();

@@ -56,7 +56,8 @@ void ScriptedTarget::Forward(std::span<const TokenId> rows, int past, std::span<
   cache_.resize(static_cast<std::size_t>(past));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] < 0 || rows[i] >= options_.vocabulary_size) {
-      throw Error("scripted target: token " + std::to_string(rows[i]) + " is not in the vocabulary");
+      throw Error("scripted target: token " + std::to_string(rows[i]) +
+                  " is not in the vocabulary");
     }
     cache_.push_back(rows[i]);
     next[i] = Choose();

@@ -35,16 +35,15 @@ void TargetDecoder::DecodeWindow(WindowTask& task) {
   event.window = task.window.index;
   event.tokens = committed_;
   event.reason = reason;
-  event.duration =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  event.duration = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   events_.Push(std::move(event));
 }
 
 FinishReason TargetDecoder::Decode(const Window& window) {
   // As many as alone steps could commit, so that no strategy gets further than another: the last
   // token is never fed back, and a padded step takes one more position than its tokens.
-  const std::size_t context = static_cast<std::size_t>(target_.context()) -
-                              window.prompt.size() + (pad_ ? 0 : 1);
+  const std::size_t context =
+      static_cast<std::size_t>(target_.context()) - window.prompt.size() + (pad_ ? 0 : 1);
   limit_ = std::min(static_cast<std::size_t>(window.max_tokens), context);
   const FinishReason reason = DecodeUpToLimit(window);
   return reason == FinishReason::kLimit && limit_ < static_cast<std::size_t>(window.max_tokens)

@@ -9,6 +9,7 @@ bool WindowList::Add(std::shared_ptr<WindowTask> task) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return false;
+    if (cancelled()) return true;  // it would be given up at once
     tasks_.push_back(std::move(task));
   }
   changed_.notify_all();
@@ -26,7 +27,6 @@ void WindowList::Close() {
 void WindowList::Cancel() {
   {
     const std::lock_guard lock(mutex_);
-    closed_ = true;
     cancelled_.store(true, std::memory_order_relaxed);
   }
   changed_.notify_all();
@@ -35,7 +35,7 @@ void WindowList::Cancel() {
 std::shared_ptr<WindowTask> WindowList::NextForTarget() {
   std::unique_lock lock(mutex_);
   const auto available = [&] { return target_ < base_ + static_cast<std::int64_t>(tasks_.size()); };
-  changed_.wait(lock, [&] { return available() || closed_; });
+  changed_.wait(lock, [&] { return available() || closed_ || cancelled(); });
   if (cancelled() || !available()) return nullptr;
   return tasks_[static_cast<std::size_t>(target_ - base_)];
 }

@@ -24,9 +24,9 @@ Bundle Bundle::Open(const std::filesystem::path& folder) {
   for (const std::string& entry : bundle.values_["language"]) {
     const std::size_t space = entry.find(' ');
     if (space == std::string::npos) bundle.Refuse("has a language without a token");
-    bundle.languages_.emplace_back(
-        entry.substr(0, space), bundle.ParseNumber(std::string_view(entry).substr(space + 1), 0,
-                                                   std::numeric_limits<int>::max(), "language"));
+    bundle.languages_.emplace_back(entry.substr(0, space),
+                                   bundle.ParseNumber(std::string_view(entry).substr(space + 1), 0,
+                                                      std::numeric_limits<int>::max(), "language"));
   }
   return bundle;
 }
@@ -39,8 +39,8 @@ int Bundle::ParseNumber(std::string_view text, int low, int high, const std::str
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < low || value > high) {
-    Refuse("'" + key + ": " + std::string(text) + "' is not a number from " +
-           std::to_string(low) + " to " + std::to_string(high));
+    Refuse("'" + key + ": " + std::string(text) + "' is not a number from " + std::to_string(low) +
+           " to " + std::to_string(high));
   }
   return value;
 }
@@ -82,8 +82,7 @@ std::vector<TokenId> Bundle::Tokens(const std::string& key) const {
   while (!rest.empty()) {
     const std::size_t space = std::min(rest.find(' '), rest.size());
     if (space > 0) {
-      tokens.push_back(
-          ParseNumber(rest.substr(0, space), 0, std::numeric_limits<int>::max(), key));
+      tokens.push_back(ParseNumber(rest.substr(0, space), 0, std::numeric_limits<int>::max(), key));
     }
     rest.remove_prefix(std::min(space + 1, rest.size()));
   }

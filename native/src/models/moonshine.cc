@@ -123,9 +123,10 @@ void MoonshineDrafter::EncodePiece() {
     shape.at(2) = 0;
     past_.emplace_back(runtime_, ElementType::kFloat32, shape);
   }
-  tokens_left_ = kSpareTokens + static_cast<std::size_t>(std::lround(
-                                    kTokensPerSecond * static_cast<double>(piece.size()) /
-                                    static_cast<double>(kSampleRate)));
+  tokens_left_ =
+      kSpareTokens +
+      static_cast<std::size_t>(std::lround(kTokensPerSecond * static_cast<double>(piece.size()) /
+                                           static_cast<double>(kSampleRate)));
   last_ = start_token_;
   first_step_ = true;
   in_piece_ = true;
@@ -136,9 +137,8 @@ TokenId MoonshineDrafter::Step() {
   ids.values<std::int64_t>()[0] = last_;
   const Tensor use_cache(runtime_, ElementType::kBool, {1});
   use_cache.values<bool>()[0] = !first_step_;
-  std::vector<Session::Input> inputs = {{"input_ids", &ids},
-                                        {"encoder_hidden_states", &hidden_},
-                                        {"use_cache_branch", &use_cache}};
+  std::vector<Session::Input> inputs = {
+      {"input_ids", &ids}, {"encoder_hidden_states", &hidden_}, {"use_cache_branch", &use_cache}};
   // The merged decoder wants the mask at the length of the audio, not of the hidden states.
   if (decoder_->FindInput("encoder_attention_mask") != nullptr) {
     inputs.push_back({"encoder_attention_mask", &mask_});

@@ -28,7 +28,6 @@ WhisperModel::~WhisperModel() = default;
 WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle& bundle,
                            std::shared_ptr<WorkerPool> pool)
     : bundle_(bundle),
-      layers_(bundle.Number("layers", 1, 256)),
       context_(bundle.Number("context", 4, 1 << 16)),
       vocabulary_size_(bundle.Number("vocabulary_size", 2, 1 << 24)),
       window_samples_(static_cast<std::size_t>(bundle.Number("window_samples", 1, 1 << 24))),
@@ -44,25 +43,29 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
   audio_ = floats({1, static_cast<std::int64_t>(window_samples_)});
   encoder_binding_ = std::make_unique<Binding>(encoder_);
   encoder_binding_->BindInput("audio", audio_);
-  for (int layer = 0; layer < layers_; ++layer) {
-    for (const char* part : {"k_", "v_"}) {
-      const std::string suffix = part + std::to_string(layer);
-      const ValueInfo* cross = decoder_->FindInput("cross_" + suffix);
-      const ValueInfo* past = decoder_->FindInput("past_" + suffix);
-      if (cross == nullptr || past == nullptr || encoder_->FindOutput("cross_" + suffix) == nullptr) {
-        throw Error(decoder_->file().string() + " and " + encoder_->file().string() +
-                    " do not belong together: layer " + std::to_string(layer) +
-                    " is not in both; pull the model again");
-      }
-      cross_.push_back(floats(cross->shape));
-      cache_.push_back(floats(past->shape));
-      encoder_binding_->BindOutput("cross_" + suffix, cross_.back());
+  // What the encoder says of the audio is what the decoder asks of it, by name.
+  for (const ValueInfo& output : encoder_->outputs()) {
+    const ValueInfo* const input = decoder_->FindInput(output.name);
+    if (input == nullptr || input->type != output.type || input->shape != output.shape) {
+      throw Error(decoder_->file().string() + " and " + encoder_->file().string() +
+                  " do not belong together: they differ in '" + output.name +
+                  "'; pull the model again");
+    }
+    cross_.emplace_back(output.name, Tensor(runtime, output.type, output.shape));
+    encoder_binding_->BindOutput(output.name, cross_.back().second);
+  }
+  for (const ValueInfo& input : decoder_->inputs()) {
+    if (input.name.starts_with("past_")) {
+      cache_.emplace_back(input.name.substr(std::string("past_").size()),
+                          Tensor(runtime, input.type, input.shape));
+    } else if (input.name.starts_with("cross_") && encoder_->FindOutput(input.name) == nullptr) {
+      throw Error(encoder_->file().string() + ": has no output '" + input.name +
+                  "', which the decoder needs; pull the model again");
     }
   }
 
   tokens_ = Tensor(runtime, ElementType::kInt64, {1, context_});
   positions_ = Tensor(runtime, ElementType::kInt64, {context_});
-  seqlens_k_ = Tensor(runtime, ElementType::kInt32, {1});
   total_ = Tensor(runtime, ElementType::kInt32, {});
   next_ = Tensor(runtime, ElementType::kInt64, {1, context_});
   suppress_ = floats({vocabulary_size_});
@@ -90,8 +93,8 @@ void WhisperModel::Encode(std::span<const float> samples) {
     throw Error("a window of " + std::to_string(samples.size()) + " samples is longer than the " +
                 std::to_string(window_samples_) + " that the encoder takes");
   }
-  if (encoded_valid_ && std::equal(samples.begin(), samples.end(), encoded_.begin(),
-                                   encoded_.end())) {
+  if (encoded_valid_ &&
+      std::equal(samples.begin(), samples.end(), encoded_.begin(), encoded_.end())) {
     return;
   }
   encoded_valid_ = false;
@@ -111,14 +114,12 @@ WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, bool begin, bool lang
   const auto count = static_cast<std::int64_t>(rows);
   binding.BindInput("tokens", tokens_.View({1, count}));
   binding.BindInput("positions", positions_.View({count}));
-  binding.BindInput("seqlens_k", seqlens_k_);
   binding.BindInput("total_sequence_length", total_);
   binding.BindInput("suppress", begin ? begin_suppress_ : suppress_);
-  for (std::size_t i = 0; i < cache_.size(); ++i) {
-    const std::string suffix = (i % 2 == 0 ? "k_" : "v_") + std::to_string(i / 2);
-    binding.BindInput("past_" + suffix, cache_[i]);
-    binding.BindInput("cross_" + suffix, cross_[i]);
-    binding.BindOutput("present_" + suffix, cache_[i]);
+  for (const auto& [name, tensor] : cross_) binding.BindInput(name, tensor);
+  for (const auto& [suffix, tensor] : cache_) {
+    binding.BindInput("past_" + suffix, tensor);
+    binding.BindOutput("present_" + suffix, tensor);  // in place
   }
   binding.BindOutput("next", next_.View({1, count}));
   if (languages) binding.BindOutput("language_logits", language_logits_);
@@ -129,17 +130,16 @@ WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, bool begin, bool lang
 void WhisperModel::Forward(std::span<const TokenId> rows, int past, bool begin,
                            std::span<TokenId> next) {
   const std::size_t count = rows.size();
-  if (count == 0 || past < 0 || static_cast<std::size_t>(past) + count >
-                                    static_cast<std::size_t>(context_)) {
-    throw Error("a step of " + std::to_string(count) + " rows at position " +
-                std::to_string(past) + " does not fit the context");
+  if (count == 0 || past < 0 ||
+      static_cast<std::size_t>(past) + count > static_cast<std::size_t>(context_)) {
+    throw Error("a step of " + std::to_string(count) + " rows at position " + std::to_string(past) +
+                " does not fit the context");
   }
   for (std::size_t i = 0; i < count; ++i) {
     tokens_.values<std::int64_t>()[i] = rows[i];
     positions_.values<std::int64_t>()[i] = past + static_cast<int>(i);
   }
   const int total = past + static_cast<int>(count);
-  seqlens_k_.values<std::int32_t>()[0] = total - 1;
   total_.values<std::int32_t>()[0] = total;
   StepOf(count, begin, false).binding.Run(&canceller_);
   const std::span<const std::int64_t> chosen = next_.values<std::int64_t>();
@@ -155,7 +155,6 @@ std::vector<std::pair<std::string, float>> WhisperModel::LanguageProbabilities()
     tokens_.values<std::int64_t>()[i] = start;
     positions_.values<std::int64_t>()[i] = static_cast<std::int64_t>(i);
   }
-  seqlens_k_.values<std::int32_t>()[0] = 1;
   total_.values<std::int32_t>()[0] = 2;
   StepOf(2, false, true).binding.Run(&canceller_);
   const std::span<const float> logits = language_logits_.values<float>().first(languages.size());
@@ -180,8 +179,8 @@ TokenId WhisperTarget::Prompt(std::span<const TokenId> prompt) {
 }
 
 void WhisperDrafter::Begin(const Window& window) {
-  samples_ = std::span(window.samples).first(
-      std::min(window.samples.size(), model_->window_samples()));
+  samples_ =
+      std::span(window.samples).first(std::min(window.samples.size(), model_->window_samples()));
   encoded_ = false;
   encoding_ = true;
   const Bundle& bundle = model_->bundle();

@@ -47,7 +47,7 @@ struct Core {
 };
 
 // Cores of about equal figures, largest first. Empty unless every core has a figure.
-std::vector<std::vector<Core>> Group(std::vector<Core> cores, int Core::*figure) {
+std::vector<std::vector<Core>> Group(std::vector<Core> cores, int Core::* figure) {
   for (const Core& core : cores) {
     if (core.*figure == 0) return {};
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "as2d/error.h"
+#include "as2d/kernels/operators.h"
 
 namespace as2d {
 namespace {
@@ -109,6 +110,11 @@ std::shared_ptr<Runtime> Runtime::Open(const std::filesystem::path& library) {
   runtime->Check(runtime->api_.Call<entry::CreateCpuMemoryInfo>(
                      ort::kArenaAllocator, ort::kMemTypeDefault, &runtime->cpu_memory_),
                  name);
+  runtime->Check(
+      runtime->api_.Call<entry::CreateCustomOpDomain>(kOperatorDomain, &runtime->operators_), name);
+  for (const OrtCustomOp* const op : Operators()) {
+    runtime->Check(runtime->api_.Call<entry::CustomOpDomain_Add>(runtime->operators_, op), name);
+  }
   ProcessRuntime().runtime = runtime;
   return runtime;
 }
@@ -120,6 +126,7 @@ void Runtime::SetLogSink(LogSink sink) {
 }
 
 Runtime::~Runtime() {
+  if (operators_) api_.Call<entry::ReleaseCustomOpDomain>(operators_);
   if (cpu_memory_) api_.Call<entry::ReleaseMemoryInfo>(cpu_memory_);
   if (env_) api_.Call<entry::ReleaseEnv>(env_);
 }

@@ -195,6 +195,7 @@ std::shared_ptr<Session> Session::Load(std::shared_ptr<const Runtime> runtime,
   builder.Set<entry::SetSessionLogSeverityLevel>(ort::kLogWarning);
   builder.Set<entry::SetSessionGraphOptimizationLevel>(OptimizationLevel(options.optimization));
   builder.Set<entry::SetIntraOpNumThreads>(threads);
+  builder.Set<entry::AddCustomOpDomain>(ort.operators());
   if (threads > 1) {
     session->workers_ = std::make_unique<SessionWorkers>(options.pool);
     builder.Set<entry::SessionOptionsSetCustomCreateThreadFn>(&CreateWorker);

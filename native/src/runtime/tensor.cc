@@ -39,6 +39,7 @@ ElementType KnownType(int type) {
   switch (const auto known = static_cast<ElementType>(type)) {
     case ElementType::kFloat32:
     case ElementType::kUint8:
+    case ElementType::kInt8:
     case ElementType::kInt32:
     case ElementType::kInt64:
     case ElementType::kBool:
@@ -59,6 +60,7 @@ std::size_t ElementBytes(ElementType type) {
     case ElementType::kInt64:
       return 8;
     case ElementType::kUint8:
+    case ElementType::kInt8:
     case ElementType::kBool:
       return 1;
     case ElementType::kUnknown:
@@ -73,6 +75,8 @@ std::string_view ElementName(ElementType type) {
       return "float32";
     case ElementType::kUint8:
       return "uint8";
+    case ElementType::kInt8:
+      return "int8";
     case ElementType::kInt32:
       return "int32";
     case ElementType::kInt64:

@@ -65,7 +65,8 @@ class Run {
   Run& operator=(const Run&) = delete;
 
   /// Queues a window; never blocks. Throws Error when the request cannot be served (empty prompt,
-  /// a prompt that leaves no room in the context, ids outside the vocabulary) or after Finish.
+  /// a prompt that leaves no room in the context, ids outside the vocabulary) or after Finish. Once
+  /// the run is over, by Cancel or because the target failed, windows are dropped.
   void Submit(Window window);
 
   /// No more windows will come: the run ends when those queued are done.

@@ -13,9 +13,9 @@ struct Window {
   std::int64_t index = 0;       ///< counts up from 0 within a run
   std::vector<float> samples;   ///< 16 kHz mono PCM, at most the target's window length
   std::vector<TokenId> prompt;  ///< the target's tokens before the first committed one; not empty
-  int max_tokens = 0;           ///< at most this many are committed, the end token not counted; >= 0
-  std::string language;         ///< code of the spoken language, for drafters; "" where unknown
-  bool translate = false;       ///< the text is wanted in English
+  int max_tokens = 0;      ///< at most this many are committed, the end token not counted; >= 0
+  std::string language;    ///< code of the spoken language, for drafters; "" where unknown
+  bool translate = false;  ///< the text is wanted in English
 };
 
 /// Why the target stopped in a window.

@@ -15,14 +15,14 @@
 namespace as2d {
 
 /// Where to cut `samples` (16 kHz) so that no piece is longer than `longest` samples: ends of the
-/// pieces, the last one being samples.size(). Each cut is in the middle of the quietest 20 ms of the
-/// last third of the longest piece that could be, so that few words are cut in two.
+/// pieces, the last one being samples.size(). Each cut is in the middle of the quietest 20 ms of
+/// the last third of the longest piece that could be, so that few words are cut in two.
 std::vector<std::size_t> QuietCuts(std::span<const float> samples, std::size_t longest);
 
 /// Moonshine (Jeffries et al. 2024) as its authors publish it: `encoder_model` on raw audio and
-/// `decoder_model_merged`, which returns its caches. The encoder's cost grows with the square of the
-/// length and its text gets worse beyond ten seconds, so a window is drafted in pieces cut at quiet
-/// places, one after the other. Used by one thread at a time, but for Cancel.
+/// `decoder_model_merged`, which returns its caches. The encoder's cost grows with the square of
+/// the length and its text gets worse beyond ten seconds, so a window is drafted in pieces cut at
+/// quiet places, one after the other. Used by one thread at a time, but for Cancel.
 class MoonshineDrafter final : public DraftModel {
  public:
   /// Loads both graphs onto the lane of `pool`. Throws Error, naming the file.
@@ -49,10 +49,10 @@ class MoonshineDrafter final : public DraftModel {
   std::vector<std::string> present_names_;  // ... and the outputs that replace them
   std::vector<const char*> output_names_;   // logits, then present_names_
 
-  std::span<const float> samples_;   // of the window
-  std::vector<std::size_t> ends_;    // of the pieces that are left, in reverse
-  std::size_t begin_ = 0;            // of the current piece
-  std::size_t tokens_left_ = 0;      // before the piece counts as a loop
+  std::span<const float> samples_;  // of the window
+  std::vector<std::size_t> ends_;   // of the pieces that are left, in reverse
+  std::size_t begin_ = 0;           // of the current piece
+  std::size_t tokens_left_ = 0;     // before the piece counts as a loop
   bool in_piece_ = false;
   bool encoding_ = true;
   bool first_step_ = true;

@@ -30,12 +30,12 @@ class WhisperModel {
   /// the same samples again costs nothing. Throws Error, Cancelled.
   void Encode(std::span<const float> samples);
 
-  /// One forward of the decoder over `rows` at positions [past, past + rows.size()). `begin` applies
-  /// the rules for a window's first token, to every row. Throws Error, Cancelled.
+  /// One forward of the decoder over `rows` at positions [past, past + rows.size()). `begin`
+  /// applies the rules for a window's first token, to every row. Throws Error, Cancelled.
   void Forward(std::span<const TokenId> rows, int past, bool begin, std::span<TokenId> next);
 
-  /// Probability of each language of the bundle, in its order, for what was encoded last. Overwrites
-  /// the caches. Throws Error for a model without language tokens, Cancelled.
+  /// Probability of each language of the bundle, in its order, for what was encoded last.
+  /// Overwrites the caches. Throws Error for a model without language tokens, Cancelled.
   std::vector<std::pair<std::string, float>> LanguageProbabilities();
 
   const Bundle& bundle() const { return bundle_; }
@@ -51,7 +51,6 @@ class WhisperModel {
   Step& StepOf(std::size_t rows, bool begin, bool languages);
 
   const Bundle bundle_;
-  const int layers_;
   const int context_;
   const int vocabulary_size_;
   const std::size_t window_samples_;
@@ -61,9 +60,9 @@ class WhisperModel {
   std::shared_ptr<Session> encoder_;
   std::shared_ptr<Session> decoder_;
   Tensor audio_;
-  std::vector<Tensor> cross_;  // key and value of layer 0, of layer 1, ...
-  std::vector<Tensor> cache_;
-  Tensor tokens_, positions_, seqlens_k_, total_, next_, language_logits_;
+  // By name; those of the caches without "past_" or "present_".
+  std::vector<std::pair<std::string, Tensor>> cross_, cache_;
+  Tensor tokens_, positions_, total_, next_, language_logits_;
   Tensor suppress_, begin_suppress_;
   std::unique_ptr<Binding> encoder_binding_;
   // One binding for each number of rows that has occurred: nothing is bound anew from step to step.

@@ -1,5 +1,4 @@
-#ifndef AS2D_PLATFORM_AFFINITY_H_
-#define AS2D_PLATFORM_AFFINITY_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -33,5 +32,3 @@ std::string ThreadName();
 std::int64_t ThreadId();
 
 }  // namespace as2d
-
-#endif  // AS2D_PLATFORM_AFFINITY_H_

@@ -1,5 +1,4 @@
-#ifndef AS2D_PLATFORM_CPU_MASK_H_
-#define AS2D_PLATFORM_CPU_MASK_H_
+#pragma once
 
 #include <bitset>
 #include <initializer_list>
@@ -48,5 +47,3 @@ class CpuMask {
 };
 
 }  // namespace as2d
-
-#endif  // AS2D_PLATFORM_CPU_MASK_H_

@@ -1,5 +1,4 @@
-#ifndef AS2D_PLATFORM_TOPOLOGY_H_
-#define AS2D_PLATFORM_TOPOLOGY_H_
+#pragma once
 
 #include <filesystem>
 #include <optional>
@@ -56,5 +55,3 @@ struct Topology {
 Topology ReadTopology(const SystemRoots& roots = {}, std::optional<CpuMask> allowed = std::nullopt);
 
 }  // namespace as2d
-
-#endif  // AS2D_PLATFORM_TOPOLOGY_H_

@@ -1,5 +1,4 @@
-#ifndef AS2D_PLATFORM_WORKER_POOL_H_
-#define AS2D_PLATFORM_WORKER_POOL_H_
+#pragma once
 
 #include <cstdint>
 #include <list>
@@ -121,5 +120,3 @@ class SessionWorkers {
 };
 
 }  // namespace as2d
-
-#endif  // AS2D_PLATFORM_WORKER_POOL_H_

@@ -1,5 +1,4 @@
-#ifndef AS2D_RUNTIME_ORT_H_
-#define AS2D_RUNTIME_ORT_H_
+#pragma once
 
 #include <cstdint>
 #include <filesystem>
@@ -46,6 +45,8 @@ class Runtime {
   OrtEnv* env() const { return env_; }
   /// Describes plain memory, in which all tensors of this engine lie.
   const OrtMemoryInfo* cpu_memory() const { return cpu_memory_; }
+  /// The project's own operators (as2d/kernels/operators.h), for every session.
+  OrtCustomOpDomain* operators() const { return operators_; }
   /// Takes the status of a call, frees it and throws Error("<subject>: <message>") unless it says
   /// success (null). `subject` names the file or operation.
   void Check(OrtStatus* status, std::string_view subject) const;
@@ -59,8 +60,7 @@ class Runtime {
   ort::Api api_;
   OrtEnv* env_ = nullptr;
   OrtMemoryInfo* cpu_memory_ = nullptr;
+  OrtCustomOpDomain* operators_ = nullptr;
 };
 
 }  // namespace as2d
-
-#endif  // AS2D_RUNTIME_ORT_H_

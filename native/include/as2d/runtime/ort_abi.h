@@ -1,5 +1,4 @@
-#ifndef AS2D_RUNTIME_ORT_ABI_H_
-#define AS2D_RUNTIME_ORT_ABI_H_
+#pragma once
 
 /// The part of ONNX Runtime's C interface that the engine uses. The runtime ships as a Python wheel
 /// or an Android archive, usually without headers; its interface is a table of functions that only
@@ -12,8 +11,12 @@
 // Opaque types, named as the runtime names them so that the test can compare signatures.
 struct OrtAllocator;
 struct OrtApi;
+struct OrtCustomOp;
+struct OrtCustomOpDomain;
 struct OrtEnv;
 struct OrtIoBinding;
+struct OrtKernelContext;
+struct OrtKernelInfo;
 struct OrtMemoryInfo;
 struct OrtRunOptions;
 struct OrtSession;
@@ -29,9 +32,9 @@ namespace as2d::ort {
 #error "The C interface has another calling convention and path type on Windows; not supported yet"
 #endif
 
-/// Lowest version of the interface whose table has every entry below: the hooks for session threads
-/// came last, in ONNX Runtime 1.10.
-inline constexpr std::uint32_t kApiVersion = 10;
+/// Lowest version of the interface whose table has every entry below: parallel loops in operators
+/// came last, in ONNX Runtime 1.17.
+inline constexpr std::uint32_t kApiVersion = 17;
 
 // C enumerations travel as int.
 inline constexpr int kLogWarning = 2;
@@ -43,11 +46,42 @@ inline constexpr int kOptimizeNone = 0;
 inline constexpr int kOptimizeBasic = 1;
 inline constexpr int kOptimizeExtended = 2;
 inline constexpr int kOptimizeAll = 99;
+inline constexpr int kFail = 1;      // OrtErrorCode
+inline constexpr int kRequired = 0;  // OrtCustomOpInputOutputCharacteristic
+inline constexpr int kOptional = 1;
 
 /// What the library's one exported symbol, OrtGetApiBase, returns.
 struct ApiBase {
   const OrtApi* (*get_api)(std::uint32_t version);  ///< Null: the library is older than `version`.
   const char* (*get_version_string)();
+};
+
+/// An operator of ours: OrtCustomOp as far as interface version 17 reads it. Functions left null
+/// are those that it may do without.
+struct CustomOp {
+  std::uint32_t version = kApiVersion;
+  void* (*create_kernel)(const OrtCustomOp*, const OrtApi*, const OrtKernelInfo*) = nullptr;
+  const char* (*get_name)(const OrtCustomOp*) = nullptr;
+  const char* (*get_execution_provider)(const OrtCustomOp*) = nullptr;  ///< Returns null: CPU.
+  int (*get_input_type)(const OrtCustomOp*, std::size_t) = nullptr;
+  std::size_t (*get_input_count)(const OrtCustomOp*) = nullptr;
+  int (*get_output_type)(const OrtCustomOp*, std::size_t) = nullptr;
+  std::size_t (*get_output_count)(const OrtCustomOp*) = nullptr;
+  void (*compute)(void*, OrtKernelContext*) = nullptr;
+  void (*destroy_kernel)(void*) = nullptr;
+  int (*get_input_characteristic)(const OrtCustomOp*, std::size_t) = nullptr;
+  int (*get_output_characteristic)(const OrtCustomOp*, std::size_t) = nullptr;
+  int (*get_input_memory_type)(const OrtCustomOp*, std::size_t) = nullptr;
+  int (*get_variadic_input_least)(const OrtCustomOp*) = nullptr;
+  int (*get_variadic_input_homogeneous)(const OrtCustomOp*) = nullptr;
+  int (*get_variadic_output_least)(const OrtCustomOp*) = nullptr;
+  int (*get_variadic_output_homogeneous)(const OrtCustomOp*) = nullptr;
+  OrtStatus* (*create_kernel_with_status)(const OrtCustomOp*, const OrtApi*, const OrtKernelInfo*,
+                                          void**) = nullptr;
+  OrtStatus* (*compute_with_status)(void*, OrtKernelContext*) = nullptr;
+  void* infer_shapes = nullptr;
+  int (*get_start_version)(const OrtCustomOp*) = nullptr;
+  int (*get_end_version)(const OrtCustomOp*) = nullptr;
 };
 
 /// `parameter`, severity, category, log id, code location, message.
@@ -60,6 +94,7 @@ using JoinThreadFunction = void (*)(void* thread);
 // can be left unchecked.
 // clang-format off
 #define AS2D_ORT_ENTRIES(ENTRY)                                                                    \
+  ENTRY(CreateStatus, 0, OrtStatus* (*)(int, const char*))                                         \
   ENTRY(GetErrorCode, 1, int (*)(const OrtStatus*))                                                \
   ENTRY(GetErrorMessage, 2, const char* (*)(const OrtStatus*))                                     \
   ENTRY(CreateEnvWithCustomLogger, 4,                                                              \
@@ -76,6 +111,9 @@ using JoinThreadFunction = void (*)(void* thread);
   ENTRY(SetSessionLogSeverityLevel, 22, OrtStatus* (*)(OrtSessionOptions*, int))                   \
   ENTRY(SetSessionGraphOptimizationLevel, 23, OrtStatus* (*)(OrtSessionOptions*, int))             \
   ENTRY(SetIntraOpNumThreads, 24, OrtStatus* (*)(OrtSessionOptions*, int))                         \
+  ENTRY(CreateCustomOpDomain, 26, OrtStatus* (*)(const char*, OrtCustomOpDomain**))                \
+  ENTRY(CustomOpDomain_Add, 27, OrtStatus* (*)(OrtCustomOpDomain*, const OrtCustomOp*))            \
+  ENTRY(AddCustomOpDomain, 28, OrtStatus* (*)(OrtSessionOptions*, OrtCustomOpDomain*))             \
   ENTRY(SessionGetInputCount, 30, OrtStatus* (*)(const OrtSession*, std::size_t*))                 \
   ENTRY(SessionGetOutputCount, 31, OrtStatus* (*)(const OrtSession*, std::size_t*))                \
   ENTRY(SessionGetInputTypeInfo, 33,                                                               \
@@ -104,6 +142,14 @@ using JoinThreadFunction = void (*)(void* thread);
   ENTRY(CreateCpuMemoryInfo, 69, OrtStatus* (*)(int, int, OrtMemoryInfo**))                        \
   ENTRY(AllocatorFree, 76, OrtStatus* (*)(OrtAllocator*, void*))                                   \
   ENTRY(GetAllocatorWithDefaultOptions, 78, OrtStatus* (*)(OrtAllocator**))                        \
+  ENTRY(KernelInfoGetAttribute_int64, 86,                                                          \
+        OrtStatus* (*)(const OrtKernelInfo*, const char*, std::int64_t*))                          \
+  ENTRY(KernelContext_GetInputCount, 88, OrtStatus* (*)(const OrtKernelContext*, std::size_t*))    \
+  ENTRY(KernelContext_GetInput, 90,                                                                \
+        OrtStatus* (*)(const OrtKernelContext*, std::size_t, const OrtValue**))                    \
+  ENTRY(KernelContext_GetOutput, 91,                                                               \
+        OrtStatus* (*)(OrtKernelContext*, std::size_t, const std::int64_t*, std::size_t,           \
+                       OrtValue**))                                                                \
   ENTRY(ReleaseEnv, 92, void (*)(OrtEnv*))                                                         \
   ENTRY(ReleaseStatus, 93, void (*)(OrtStatus*))                                                   \
   ENTRY(ReleaseMemoryInfo, 94, void (*)(OrtMemoryInfo*))                                           \
@@ -113,6 +159,7 @@ using JoinThreadFunction = void (*)(void* thread);
   ENTRY(ReleaseTypeInfo, 98, void (*)(OrtTypeInfo*))                                               \
   ENTRY(ReleaseTensorTypeAndShapeInfo, 99, void (*)(OrtTensorTypeAndShapeInfo*))                   \
   ENTRY(ReleaseSessionOptions, 100, void (*)(OrtSessionOptions*))                                  \
+  ENTRY(ReleaseCustomOpDomain, 101, void (*)(OrtCustomOpDomain*))                                  \
   ENTRY(AddSessionConfigEntry, 130,                                                                \
         OrtStatus* (*)(OrtSessionOptions*, const char*, const char*))                              \
   ENTRY(RunWithBinding, 133,                                                                       \
@@ -129,7 +176,10 @@ using JoinThreadFunction = void (*)(void* thread);
   ENTRY(SessionOptionsSetCustomThreadCreationOptions, 197,                                         \
         OrtStatus* (*)(OrtSessionOptions*, void*))                                                 \
   ENTRY(SessionOptionsSetCustomJoinThreadFn, 198,                                                  \
-        OrtStatus* (*)(OrtSessionOptions*, JoinThreadFunction))
+        OrtStatus* (*)(OrtSessionOptions*, JoinThreadFunction))                                    \
+  ENTRY(KernelContext_ParallelFor, 274,                                                            \
+        OrtStatus* (*)(const OrtKernelContext*, void (*)(void*, std::size_t), std::size_t,         \
+                       std::size_t, void*))
 // clang-format on
 
 /// One type an entry, e.g. `entry::Run`: its slot in the table and the type of the function there.
@@ -161,5 +211,3 @@ class Api {
 };
 
 }  // namespace as2d::ort
-
-#endif  // AS2D_RUNTIME_ORT_ABI_H_

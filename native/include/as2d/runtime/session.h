@@ -1,5 +1,4 @@
-#ifndef AS2D_RUNTIME_SESSION_H_
-#define AS2D_RUNTIME_SESSION_H_
+#pragma once
 
 #include <atomic>
 #include <filesystem>
@@ -168,5 +167,3 @@ class Binding {
 };
 
 }  // namespace as2d
-
-#endif  // AS2D_RUNTIME_SESSION_H_

@@ -1,5 +1,4 @@
-#ifndef AS2D_RUNTIME_TENSOR_H_
-#define AS2D_RUNTIME_TENSOR_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +18,7 @@ enum class ElementType : int {
   kUnknown = 0,  ///< Any type that is not below.
   kFloat32 = 1,
   kUint8 = 2,
+  kInt8 = 3,
   kInt32 = 6,
   kInt64 = 7,
   kBool = 9,
@@ -39,6 +39,8 @@ template <>
 inline constexpr ElementType kElementTypeOf<float> = ElementType::kFloat32;
 template <>
 inline constexpr ElementType kElementTypeOf<std::uint8_t> = ElementType::kUint8;
+template <>
+inline constexpr ElementType kElementTypeOf<std::int8_t> = ElementType::kInt8;
 template <>
 inline constexpr ElementType kElementTypeOf<std::int32_t> = ElementType::kInt32;
 template <>
@@ -98,5 +100,3 @@ class Tensor {
 };
 
 }  // namespace as2d
-
-#endif  // AS2D_RUNTIME_TENSOR_H_

@@ -55,8 +55,8 @@ class EventQueue {
  public:
   EventQueue() : start_(std::chrono::steady_clock::now()) {}
 
-  /// Stamps the event with the time since construction and appends it. What comes after kRunFinished
-  /// is dropped.
+  /// Stamps the event with the time since construction and appends it. What comes after
+  /// kRunFinished is dropped.
   void Push(Event event);
 
   /// Takes all events; waits up to `timeout` for the first. Empty on timeout.

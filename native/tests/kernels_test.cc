@@ -1,0 +1,241 @@
+// Every set of kernels that this processor can run, against plain arithmetic and against itself:
+// a row's numbers must not depend on the rows beside it.
+#include "../src/kernels/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace as2d::kernels {
+namespace {
+
+using Floats = std::vector<float>;
+
+std::vector<const Kernels*> Runnable() {
+  std::vector<const Kernels*> sets = {Portable()};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back(Avx2());
+#endif
+  if (&Best() != sets.back()) sets.push_back(&Best());
+  return sets;
+}
+
+class KernelsTest : public testing::TestWithParam<const Kernels*> {
+ protected:
+  const Kernels& kernels() const { return *GetParam(); }
+
+  Floats Random(std::size_t n, float scale = 1.0F) {
+    std::normal_distribution<float> normal(0.0F, scale);
+    Floats values(n);
+    for (float& value : values) value = normal(random_);
+    return values;
+  }
+
+  std::mt19937 random_{1};
+};
+
+TEST_P(KernelsTest, QuantizesToTheWholeRange) {
+  const Floats x = {0.0F, -2.0F, 1.0F, 0.4F, 2.0F / 127.0F, 0.0F};
+  std::vector<std::int8_t> q(x.size());
+  const QuantizedRow row = kernels().quantize(x.data(), x.size(), q.data());
+  EXPECT_FLOAT_EQ(row.scale, 2.0F / 127.0F);
+  EXPECT_EQ(q, (std::vector<std::int8_t>{0, -127, 64, 25, 1, 0}));
+  EXPECT_EQ(row.sum, -37);
+}
+
+TEST_P(KernelsTest, QuantizesNothingToNothing) {
+  for (const float tiny : {0.0F, 1e-38F}) {
+    const Floats x(33, tiny);
+    std::vector<std::int8_t> q(x.size(), 5);
+    const QuantizedRow row = kernels().quantize(x.data(), x.size(), q.data());
+    EXPECT_EQ(q, std::vector<std::int8_t>(33, 0));
+    EXPECT_EQ(row.sum, 0);
+    EXPECT_FALSE(std::isnan(row.scale));
+  }
+}
+
+TEST_P(KernelsTest, LinearIsExactInIntegersForEveryShape) {
+  for (const std::size_t outputs : {1U, 15U, 16U, 17U, 50U}) {
+    for (const std::size_t k : {4U, 20U, 64U, 300U}) {
+      for (const std::size_t rows : {1U, 2U, 3U, 7U, 8U, 9U, 16U, 33U}) {
+        const std::size_t panels = (outputs + 15) / 16;
+        std::vector<std::int8_t> weight(panels * 16 * k);
+        std::vector<std::int8_t> q(rows * k);
+        for (std::int8_t& value : q) value = static_cast<std::int8_t>(int(random_() % 255) - 127);
+        std::vector<std::vector<int>> plain(outputs, std::vector<int>(k));
+        for (std::size_t n = 0; n < outputs; ++n) {
+          for (std::size_t i = 0; i < k; ++i) {
+            plain[n][i] = static_cast<int>(random_() % 255) - 127;
+            weight[n / 16 * 16 * k + i / 4 * 64 + n % 16 * 4 + i % 4] =
+                static_cast<std::int8_t>(plain[n][i]);
+          }
+        }
+        std::vector<QuantizedRow> facts(rows);
+        for (std::size_t r = 0; r < rows; ++r) {
+          facts[r].scale = 1.0F;
+          for (std::size_t i = 0; i < k; ++i) facts[r].sum += q[r * k + i];
+        }
+        const Floats scale(outputs, 1.0F);
+        const Floats bias(outputs, 0.5F);
+        Floats y(rows * outputs, -1.0F);
+        kernels().linear(weight.data(), panels, 0, outputs, k, q.data(), facts.data(), rows,
+                         scale.data(), bias.data(), y.data());
+        for (std::size_t r = 0; r < rows; ++r) {
+          for (std::size_t n = 0; n < outputs; ++n) {
+            int sum = 0;
+            for (std::size_t i = 0; i < k; ++i) sum += plain[n][i] * q[r * k + i];
+            ASSERT_EQ(y[r * outputs + n], static_cast<float>(sum) + 0.5F)
+                << outputs << " outputs, " << k << " inputs, row " << r << " of " << rows;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, SelfAttentionFollowsItsDefinitionAndRewinds) {
+  constexpr std::size_t kSize = 32;
+  constexpr std::size_t kWidth = 64;
+  constexpr std::size_t kContext = 40;
+  const std::size_t head = 1;
+  const Floats x = Random(20 * 3 * kWidth);
+  const auto row = [&](std::size_t r) { return x.data() + r * 3 * kWidth + head * kSize; };
+  Floats cache_k(kContext * kSize);
+  Floats cache_v(kContext * kSize);
+  Floats y(20 * kWidth);
+  kernels().self_attention(row(0), 20, kWidth, kSize, 0, cache_k.data(), cache_v.data(),
+                           y.data() + head * kSize);
+  for (std::size_t r = 0; r < 20; ++r) {
+    std::vector<double> weight(r + 1);
+    double sum = 0;
+    for (std::size_t t = 0; t <= r; ++t) {
+      double score = 0;
+      for (std::size_t i = 0; i < kSize; ++i) score += double(row(r)[i]) * row(t)[kWidth + i];
+      sum += weight[t] = std::exp(score / std::sqrt(double(kSize)));
+    }
+    for (std::size_t i = 0; i < kSize; ++i) {
+      double expected = 0;
+      for (std::size_t t = 0; t <= r; ++t) expected += weight[t] / sum * row(t)[2 * kWidth + i];
+      ASSERT_NEAR(y[r * kWidth + head * kSize + i], expected, 1e-5);
+    }
+  }
+  // The same rows alone, after a detour that is rewound.
+  Floats alone(3 * kWidth);
+  for (std::size_t r = 10; r < 20; ++r) {
+    kernels().self_attention(row(0), 3, kWidth, kSize, r, cache_k.data(), cache_v.data(),
+                             alone.data() + head * kSize);
+    kernels().self_attention(row(r), 1, kWidth, kSize, r, cache_k.data(), cache_v.data(),
+                             alone.data() + head * kSize);
+    for (std::size_t i = head * kSize; i < (head + 1) * kSize; ++i) {
+      ASSERT_EQ(alone[i], y[r * kWidth + i]) << "bit for bit";
+    }
+  }
+}
+
+TEST_P(KernelsTest, CrossAttentionIsCloseToItsDefinitionAndTheSameInEveryBatch) {
+  for (const std::size_t positions : {1U, 16U, 37U, 300U}) {
+    for (const std::size_t size : {16U, 64U}) {
+      const std::size_t width = 2 * size;
+      const std::size_t padded = (positions + 15) / 16 * 16;
+      constexpr std::size_t kRows = 9;
+      const Floats key = Random(positions * width);
+      const Floats value = Random(positions * width);
+      const Floats query = Random(kRows * width, 2.0F);
+      std::vector<std::uint8_t> key_out(padded * size);
+      std::vector<std::int8_t> value_out(padded * size);
+      Floats key_scale(size);
+      Floats value_scale(size);
+      kernels().quantize_cross(key.data() + size, value.data() + size, positions, width, size,
+                               key_out.data(), key_scale.data(), value_out.data(),
+                               value_scale.data());
+      const CrossHead head{key_out.data(), key_scale.data(), value_out.data(), value_scale.data()};
+      Floats y(kRows * width);
+      kernels().cross_attention(query.data() + size, kRows, width, size, positions, head,
+                                y.data() + size);
+      for (std::size_t r = 0; r < kRows; ++r) {
+        std::vector<double> weight(positions);
+        double sum = 0;
+        for (std::size_t t = 0; t < positions; ++t) {
+          double score = 0;
+          for (std::size_t i = size; i < width; ++i) {
+            score += double(query[r * width + i]) * key[t * width + i];
+          }
+          sum += weight[t] = std::exp(score / std::sqrt(double(size)));
+        }
+        for (std::size_t i = size; i < width; ++i) {
+          double expected = 0;
+          for (std::size_t t = 0; t < positions; ++t) {
+            expected += weight[t] / sum * value[t * width + i];
+          }
+          ASSERT_NEAR(y[r * width + i], expected, 0.08) << positions << ' ' << size;
+        }
+      }
+      for (const std::size_t rows : {1U, 2U, 3U, 4U, 5U}) {
+        for (std::size_t first = 0; first + rows <= kRows; ++first) {
+          Floats part(rows * width);
+          kernels().cross_attention(query.data() + first * width + size, rows, width, size,
+                                    positions, head, part.data() + size);
+          for (std::size_t r = 0; r < rows; ++r) {
+            for (std::size_t i = size; i < width; ++i) {
+              ASSERT_EQ(part[r * width + i], y[(first + r) * width + i]) << "bit for bit";
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, CrossAttentionOfEqualValuesIsThatValue) {
+  constexpr std::size_t kPositions = 37;
+  const Floats key = Random(kPositions * 16);
+  const Floats value(kPositions * 16, 0.75F);
+  std::vector<std::uint8_t> key_out(48 * 16);
+  std::vector<std::int8_t> value_out(48 * 16, 99);  // what lies beyond the end must not count
+  Floats scales(32);
+  kernels().quantize_cross(key.data(), value.data(), kPositions, 16, 16, key_out.data(),
+                           scales.data(), value_out.data(), scales.data() + 16);
+  const Floats query = Random(16);
+  Floats y(16);
+  kernels().cross_attention(query.data(), 1, 16, 16, kPositions,
+                            {key_out.data(), scales.data(), value_out.data(), scales.data() + 16},
+                            y.data());
+  for (const float found : y) EXPECT_NEAR(found, 0.75F, 1e-5F);
+}
+
+TEST_P(KernelsTest, ChoosesTheFirstLargestThatIsNotSuppressed) {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  for (const std::size_t n : {1U, 16U, 19U, 1000U}) {
+    Floats logits = Random(n);
+    Floats suppress(n, 0.0F);
+    const std::size_t last = n - 1;
+    logits[last] = 9.0F;
+    logits[n / 2] = 9.0F;
+    logits[0] = 30.0F;
+    if (n > 1) suppress[0] = kNever;
+    std::int64_t next = -1;
+    float log_prob = 1;
+    kernels().choose(logits.data(), suppress.data(), n, &next, &log_prob);
+    EXPECT_EQ(next, static_cast<std::int64_t>(n / 2));
+    double sum = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      sum += std::exp(double(logits[i]) + suppress[i] - logits[n / 2]);
+    }
+    EXPECT_NEAR(log_prob, -std::log(sum), 1e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, KernelsTest, testing::ValuesIn(Runnable()), [](const auto& set) {
+  std::string name = set.param->name;
+  std::erase(name, '-');
+  return name;
+});
+
+}  // namespace
+}  // namespace as2d::kernels
