@@ -62,6 +62,7 @@ class FakeModel:
     family: str = "whisper"
     path: Path = Path("/nowhere")
     context: int = 448
+    row_invariance: str = "any"
     tokens: Mapping[str, int] = field(
         default_factory=lambda: {"start": START, "transcribe": 0, "no_timestamps": 0}
     )

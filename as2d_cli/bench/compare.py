@@ -108,12 +108,20 @@ class Outcome:
 
 
 def contenders(
-    methods: Sequence[str], drafters: Sequence[str], budgets: Sequence[int]
+    methods: Sequence[str],
+    drafters: Sequence[str],
+    budgets: Sequence[int],
+    row_invariance: str = "even",
 ) -> list[Contender]:
-    """Every combination; the reference comes first, whether it was asked for or not."""
+    """Every combination; the reference comes first, whether it was asked for or not.
+
+    Args:
+        row_invariance: the target's (see `as2d_cli.catalog.Bundle`).
+    """
     found = [REFERENCE]
-    if "target" in methods:
-        # The honest rival: one row a step is faster, and as good where nothing is verified.
+    if "target" in methods and row_invariance == "even":
+        # The honest rival: one row a step is faster, and as good where nothing is verified. A
+        # target that is invariant for any number of rows takes one row in exact mode as well.
         found.append(Contender("target", exact=False))
     if "as2d" in methods:
         found += [Contender("as2d", drafter, budget) for drafter in drafters for budget in budgets]

@@ -110,7 +110,7 @@ def _run(
     bundle = backend.ensure(target, offline)
     wanted = drafters if "as2d" in methods else []
     drafter_bundles = {name: backend.ensure(name, offline) for name in wanted}
-    entrants = contenders(methods, wanted, budgets)
+    entrants = contenders(methods, wanted, budgets, bundle.row_invariance)
     outcomes: list[Outcome] = []
 
     def report(done: int, of: int, clip: Clip) -> None:

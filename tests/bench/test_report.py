@@ -17,8 +17,12 @@ def test_the_reference_is_always_there_and_first() -> None:
         Contender("as2d", "x", 4),
         Contender("as2d", "x", 8),
     ]
-    labels = [c.label for c in contenders(["target", "as2d"], ["x", "y"], [8])]
-    assert labels == ["target", "target (one row)", "as2d x 8", "as2d y 8"]
+    both = contenders(["target", "as2d"], ["x", "y"], [8])
+    assert [c.label for c in both] == ["target", "target (one row)", "as2d x 8", "as2d y 8"]
+
+
+def test_a_target_that_is_the_same_for_any_rows_needs_no_second_row_of_the_table() -> None:
+    assert contenders(["target"], [], [], "any") == [REFERENCE]
 
 
 def outcome() -> Outcome:

@@ -71,7 +71,7 @@ def words(text: str) -> list[str]:
 def test_every_strategy_says_what_the_target_says(
     target: Bundle, drafters: dict[str, Bundle]
 ) -> None:
-    entrants = contenders(["target", "as2d"], DRAFTERS, [4, 8, 16])
+    entrants = contenders(["target", "as2d"], DRAFTERS, [4, 8, 16], target.row_invariance)
     *_, outcomes = compare(ENGLISH, entrants, target, drafters)
     exact = [outcome for outcome in outcomes if outcome.contender.exact]
     assert len(exact) == 7

@@ -31,6 +31,7 @@ from as2d_cli.catalog import find_bundle
 from as2d_cli.catalog.bundle import Bundle
 from as2d_cli.decoding import Engine, Plan, Window, make_plan
 from as2d_cli.decoding.events import RunFinished, WindowFinished
+from as2d_cli.errors import As2dError
 from as2d_cli.text.whisper_prompt import prompt
 
 
@@ -95,6 +96,16 @@ def rival(folder: Path, threads: int) -> Callable[[Clip], str]:
     return transcribe
 
 
+def decodes(clip: Clip) -> bool:
+    """Whether it is audio with a header; the rival takes nothing else."""
+    try:
+        with AudioFile(clip.path):
+            return True
+    except As2dError as error:
+        print(f"left out: {error}")
+        return False
+
+
 def error_rate(clips: list[Clip], texts: dict[Path, str]) -> float:
     """Word error rate pooled over all words, in per cent, after Whisper's English normaliser."""
     normal = EnglishTextNormalizer()
@@ -115,7 +126,7 @@ def main() -> None:
     clips = [
         clip
         for clip in load_clips([options.manifest])
-        if clip.language == "en" and options.category in (None, clip.category)
+        if clip.language == "en" and options.category in (None, clip.category) and decodes(clip)
     ]
     target = find_bundle("whisper-base")
     assert target is not None, "run 'as2d models pull whisper-base' first"
