@@ -253,7 +253,7 @@ def backend(script: Script) -> Backend:
     def plan(method: str, budget: int, target: str | None, draft: str | None) -> PlanFace:
         if target == "99":
             raise As2dError("no core 99 for --target-cores", status=ExitStatus.USAGE)
-        return FakePlan(method, budget)
+        return FakePlan("as2d" if method == "auto" else method, budget)
 
     def open_engine(target: Model, drafter: Model | None, plan: PlanFace) -> FakeEngine:
         script.log.append(("open", target.id, drafter.id if drafter is not None else None))
