@@ -253,6 +253,7 @@ def backend(script: Script) -> Backend:
     def plan(method: str, budget: int, target: str | None, draft: str | None) -> PlanFace:
         if target == "99":
             raise As2dError("no core 99 for --target-cores", status=ExitStatus.USAGE)
+        script.log.append(("plan", method))
         return FakePlan("as2d" if method == "auto" else method, budget)
 
     def open_engine(target: Model, drafter: Model | None, plan: PlanFace) -> FakeEngine:

@@ -37,7 +37,7 @@ def _bench(
     ] = "target,as2d",
     drafters: Annotated[
         str, typer.Option(metavar="LIST", help="Ids or paths of drafters.")
-    ] = "moonshine-tiny-en,whisper-tiny.en",
+    ] = "whisper-tiny.en,moonshine-tiny-en",
     budgets: Annotated[str, typer.Option(metavar="LIST", help="Budgets of verify steps.")] = "8",
     language: Annotated[
         str | None,

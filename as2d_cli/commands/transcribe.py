@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+_DRAFTER = "whisper-tiny.en"
+
 _MOST_TOKENS = 1_000_000
 """Beyond any model's context, which is the limit that counts."""
 
@@ -59,12 +61,13 @@ def _transcribe(
         str, typer.Option(metavar="ID|PATH", help="Model whose text you get.")
     ] = "whisper-base",
     drafter: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="ID|PATH|none",
             help="Small model that runs ahead of the target; none: no drafts.",
+            show_default=_DRAFTER,
         ),
-    ] = "moonshine-tiny-en",
+    ] = None,
     method: Annotated[
         Method,
         typer.Option(
@@ -126,8 +129,9 @@ def _transcribe(
 
     request = ModelRequest(
         target=target,
-        drafter=None if drafter == "none" else drafter,
-        method=method.value,
+        drafter=None if drafter == "none" else drafter or _DRAFTER,
+        # Whoever names a drafter wants it used.
+        method="as2d" if method is Method.AUTO and drafter not in (None, "none") else method.value,
         budget=budget,
         target_cores=target_cores,
         draft_cores=draft_cores,

@@ -2,7 +2,7 @@
 
 Example::
 
-    request = ModelRequest("whisper-base", "moonshine-tiny-en")
+    request = ModelRequest("whisper-base", "whisper-tiny.en")
     with open_models(request, make_plan(request, backend), backend, monitor) as models:
         transcript = transcribe_one("talk.mp4", models, TranscribeOptions(), sink=sink,
         monitor=monitor)

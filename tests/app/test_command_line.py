@@ -35,7 +35,7 @@ TABLE: list[tuple[list[str], int, str, str]] = [
         ["transcribe", "--language", "de", "clip.wav"],
         0,
         HELLO,
-        "as2d: clip.wav: drafter moonshine-tiny-en does not know language de, "
+        "as2d: clip.wav: drafter whisper-tiny.en does not know language de, "
         "the target goes alone\n",
     ),
     (["transcribe", "--language", "de", "--quiet", "clip.wav"], 0, HELLO, ""),
@@ -133,15 +133,31 @@ def test_standard_input(clip: Path) -> None:
 def test_missing_input_loads_no_model(clip: Path) -> None:
     script = Script()
     run_cli("transcribe", "missing.wav", script=script)
-    assert script.log == []
+    assert not {entry[0] for entry in script.log} & {"ensure", "open"}
 
 
 def test_offline_never_pulls(clip: Path) -> None:
-    script = Script(absent=["moonshine-tiny-en"])
+    script = Script(absent=["whisper-tiny.en"])
     ran = run_cli("transcribe", "--offline", "clip.wav", script=script)
     assert (ran.status, ran.stdout) == (0, HELLO)
-    assert ran.stderr.startswith("as2d: warning: no drafter, the target goes alone: moonshine")
+    assert ran.stderr.startswith("as2d: warning: no drafter, the target goes alone: whisper-tiny.en")
     assert {entry[2] for entry in script.log if entry[0] == "ensure"} == {True}
+
+
+@pytest.mark.parametrize(
+    ("options", "method"),
+    [
+        ([], "auto"),
+        (["--drafter", "moonshine-tiny-en"], "as2d"),
+        (["--drafter", "none"], "auto"),
+        (["--method", "target", "--drafter", "moonshine-tiny-en"], "target"),
+        (["--method", "as2d"], "as2d"),
+    ],
+)
+def test_who_names_a_drafter_wants_it_used(clip: Path, options: list[str], method: str) -> None:
+    script = Script()
+    assert run_cli("transcribe", *options, "clip.wav", script=script).status == 0
+    assert ("plan", method) in script.log
 
 
 def test_offline_without_target(clip: Path) -> None:
@@ -153,7 +169,7 @@ def test_offline_without_target(clip: Path) -> None:
     ("script", "stderr"),
     [
         (Script(drafter_dies="it hung"), "clip.wav: the drafter failed, the target goes alone: it"),
-        (Script(broken_drafter="moonshine-tiny-en: decoder is empty"), "moonshine-tiny-en: decod"),
+        (Script(broken_drafter="whisper-tiny.en: decoder is empty"), "whisper-tiny.en: decod"),
     ],
 )
 def test_lost_drafter_is_one_warning(clip: Path, script: Script, stderr: str) -> None:
@@ -221,7 +237,7 @@ def test_json_is_strict_and_complete(clip: Path) -> None:
     assert first["language_probability"] == 0.98
     assert (first["model"], first["drafter"], first["method"]) == (
         "whisper-base",
-        "moonshine-tiny-en",
+        "whisper-tiny.en",
         "as2d",
     )
     assert first["segments"] == [

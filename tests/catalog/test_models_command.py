@@ -119,7 +119,7 @@ def test_path_check_and_remove(cache: Path) -> None:
 
 def test_the_catalogue_that_comes_with_as2d() -> None:
     known = load_catalogue()
-    assert [e.id for e in known.defaults("transcribe")] == ["whisper-base", "moonshine-tiny-en"]
+    assert [e.id for e in known.defaults("transcribe")] == ["whisper-base", "whisper-tiny.en"]
     for model in known.models:
         for file in model.files:
             assert file.sha256 is None or len(bytes.fromhex(file.sha256)) == 32
