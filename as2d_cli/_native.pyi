@@ -15,6 +15,9 @@ class NativeCancelledError(Exception):
 
 def kernel_name() -> str: ...
 def topology() -> dict[str, Any]: ...
+def draft_alone(
+    ort_library: Path, drafter: Path, samples: npt.NDArray[np.float32], language: str
+) -> bytes: ...
 
 class Run:
     def submit(

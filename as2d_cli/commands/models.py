@@ -88,11 +88,12 @@ def check(ctx: typer.Context, ids: Ids = None) -> None:
     """Prove bundles; without ID, all that are on this machine. ID may be a folder."""
     environment: Environment = ctx.obj
     from as2d_cli.catalog.check import check_bundle
+    from as2d_cli.tasks.known_clip import transcribe_known_clip
 
     store = _store(environment)
     failed = 0
     for name in ids or _pulled(store):
-        for result in check_bundle(_present(store, name)):
+        for result in check_bundle(_present(store, name), transcribe_known_clip):
             failed += not result.ok
             verdict = "ok" if result.ok else "FAILED"
             line = (name, result.name, verdict, one_line(result.detail))

@@ -217,6 +217,21 @@ NB_MODULE(_native, module) {
   nb::exception<Cancelled>(module, "NativeCancelledError");
 
   module.def("kernel_name", [] { return std::string(KernelName()); });
+  module.def(
+      "draft_alone",
+      [](const std::filesystem::path& ort_library, const std::filesystem::path& drafter,
+         const Samples& samples, std::string language) {
+        Window window;
+        window.samples.assign(samples.data(), samples.data() + samples.size());
+        window.language = std::move(language);
+        std::string text;
+        {
+          const nb::gil_scoped_release release;
+          text = DraftAlone(ort_library, drafter, std::move(window));
+        }
+        return nb::bytes(text.data(), text.size());
+      },
+      "ort_library"_a, "drafter"_a, "samples"_a, "language"_a);
   module.def("topology", [] { return DictOf(ReadTopology()); });
 
   nb::class_<Run>(module, "Run")

@@ -23,6 +23,17 @@ std::shared_ptr<const Vocabulary> LoadVocabulary(const Bundle& bundle) {
   return std::make_shared<const Vocabulary>(Vocabulary::Load(bundle.File("vocabulary").string()));
 }
 
+std::shared_ptr<DraftModel> MakeDraftModel(const std::shared_ptr<const Runtime>& runtime,
+                                           const Bundle& bundle,
+                                           const std::shared_ptr<WorkerPool>& pool) {
+  const std::string& family = bundle.Text("family");
+  if (family == "whisper") {
+    return std::make_shared<WhisperDrafter>(std::make_shared<WhisperModel>(runtime, bundle, pool));
+  }
+  if (family == "moonshine") return std::make_shared<MoonshineDrafter>(runtime, bundle, pool);
+  throw Error(bundle.folder().string() + ": no driver for the family '" + family + "'");
+}
+
 /// A retokenizer and the tables that it reads.
 struct Crossing {
   std::shared_ptr<const Vocabulary> source;
@@ -65,15 +76,7 @@ void Engine::LoadDrafter(const std::filesystem::path& drafter, const LaneCores& 
   auto lane = std::make_shared<Lane>();
   lane->pool = MakePool("as2d-draft", draft_lane);
   auto made = std::make_shared<Drafter>();
-  const std::string& family = bundle.Text("family");
-  if (family == "whisper") {
-    made->model = std::make_shared<WhisperDrafter>(
-        std::make_shared<WhisperModel>(runtime_, bundle, lane->pool));
-  } else if (family == "moonshine") {
-    made->model = std::make_shared<MoonshineDrafter>(runtime_, bundle, lane->pool);
-  } else {
-    throw Error(drafter.string() + ": no driver for the family '" + family + "'");
-  }
+  made->model = MakeDraftModel(runtime_, bundle, lane->pool);
   const auto vocabulary = LoadVocabulary(bundle);
   if (*vocabulary != *vocabulary_) {
     made->make_retokenizer = [crossing = Crossing{vocabulary, vocabulary_, tokenizer_}] {
@@ -89,6 +92,21 @@ void Engine::SetDrafter(std::shared_ptr<ScriptedDrafter> drafter) {
   made->model = std::move(drafter);
   drafter_ = std::move(made);
   draft_lane_ = std::make_shared<Lane>();
+}
+
+std::string DraftAlone(const std::filesystem::path& ort_library,
+                       const std::filesystem::path& drafter, Window window) {
+  const Bundle bundle = Bundle::Open(drafter);
+  const auto model =
+      MakeDraftModel(Runtime::Open(ort_library), bundle, WorkerPool::Unpinned("as2d-draft", 1));
+  const auto vocabulary = LoadVocabulary(bundle);
+  std::vector<TokenId> tokens;
+  model->Begin(window);
+  while (model->Next(&tokens)) {
+  }
+  std::string text;
+  for (const TokenId token : tokens) text += vocabulary->Bytes(token);
+  return text;
 }
 
 std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions options) {

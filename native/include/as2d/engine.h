@@ -87,4 +87,9 @@ class Engine {
   std::shared_ptr<Lane> draft_lane_;
 };
 
+/// Everything that a drafter's bundle says for one window, as bytes of its own vocabulary; for
+/// checking a bundle that cannot be a target. Blocks. Throws Error, naming the file.
+std::string DraftAlone(const std::filesystem::path& ort_library,
+                       const std::filesystem::path& drafter, Window window);
+
 }  // namespace as2d

@@ -1,0 +1,64 @@
+"""Does a bundle understand speech? A clip whose words are known, transcribed with it alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from as2d_cli import _native, catalog
+from as2d_cli.audio.decode import AudioFile
+from as2d_cli.catalog import Bundle
+from as2d_cli.catalog.check import CheckResult
+from as2d_cli.decoding.ort_library import ort_library
+from as2d_cli.errors import As2dError
+
+__all__ = ["transcribe_known_clip"]
+
+_CLIP = Path(catalog.__file__).with_name("known_clip.ogg")
+"""John F. Kennedy, 20 January 1961; a work of the US government, in the public domain."""
+
+_WORDS = [
+    "and",
+    "so",
+    "my",
+    "fellow",
+    "americans",
+    "ask",
+    "not",
+    "what",
+    "your",
+    "country",
+    "can",
+    "do",
+    "for",
+    "you",
+    "ask",
+    "what",
+    "you",
+    "can",
+    "do",
+    "for",
+    "your",
+    "country",
+]
+
+_MOST_MISSING = 3
+"""A small model may mishear a word or two; a damaged one says nothing like it."""
+
+
+def transcribe_known_clip(bundle: Bundle) -> CheckResult:
+    """Transcribes eleven seconds of English; fails when more than three words are missing."""
+    with AudioFile(_CLIP) as audio:
+        samples = np.concatenate(list(audio))
+    try:
+        said = _native.draft_alone(ort_library(), bundle.path, samples, "en").decode(
+            "utf-8", "replace"
+        )
+    except (_native.NativeError, As2dError) as error:
+        return CheckResult("speech", False, str(error))
+    heard = "".join(c if c.isalpha() else " " for c in said.lower()).split()
+    missing = [word for word in _WORDS if word not in heard]
+    if len(missing) > _MOST_MISSING or len(heard) > 2 * len(_WORDS):
+        return CheckResult("speech", False, f"{bundle.path}: a known clip came out as '{said}'")
+    return CheckResult("speech", True, f"{len(_WORDS) - len(missing)} of {len(_WORDS)} words")
