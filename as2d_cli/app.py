@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
@@ -117,12 +118,16 @@ def _invoke(args: list[str], environment: Environment) -> int:
             typer.echo(e.ctx.get_help())
             return ExitStatus.OK
         raise _usage(e) from None
+    except OSError as e:  # what Typer itself prints (help, version), and the cache
+        if e.errno != errno.ENOSPC:
+            raise
+        raise As2dError("no space left on device", remedy="make room, or write elsewhere") from e
     return ExitStatus.OK
 
 
 def _usage(e: Any) -> As2dError:
     path = e.ctx.command_path if getattr(e, "ctx", None) is not None else "as2d"
-    text = " ".join(e.format_message().split()).rstrip(".")
+    text = " ".join(e.format_message().split()).rstrip(".").replace("Value error, ", "")
     return As2dError(
         text[:1].lower() + text[1:], remedy=f"see '{path} --help'", status=ExitStatus.USAGE
     )

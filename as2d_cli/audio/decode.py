@@ -6,6 +6,7 @@ import io
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
@@ -150,7 +151,8 @@ class AudioFile:
         stream = self._stream
         if self._format == "wav":
             # FFmpeg shortens the promise to what the file holds, and a truncated file looks whole.
-            return _wav_seconds(self._reader.head)
+            header = _wav_header(self._reader.head)
+            return None if header is None else header.seconds
         if stream.duration is not None and stream.time_base is not None:
             seconds = float(stream.duration * stream.time_base)
         elif self._container.duration is not None:
@@ -164,7 +166,16 @@ class AudioFile:
         return seconds
 
     def _not_audio(self) -> As2dError:
+        header = _wav_header(self._reader.head)
+        if header is not None and not _possible(header.rate, header.channels):
+            return self._impossible(header.rate, header.channels)
         return As2dError(f"not an audio file: {self.name}")
+
+    def _impossible(self, rate: int, channels: int) -> As2dError:
+        return As2dError(
+            f"impossible header in {self.name}: {rate} Hz, {channels} channels",
+            remedy="convert it to WAV or FLAC",
+        )
 
     # Decoding
 
@@ -173,11 +184,8 @@ class AudioFile:
         clock = _Clock()
         for frame in self._frames():
             rate, channels = frame.sample_rate, frame.layout.nb_channels
-            if not (_RATES[0] <= rate <= _RATES[1] and 1 <= channels <= _MOST_CHANNELS):
-                raise As2dError(
-                    f"impossible header in {self.name}: {rate} Hz, {channels} channels",
-                    remedy="convert it to WAV or FLAC",
-                )
+            if not _possible(rate, channels):
+                raise self._impossible(rate, channels)
             if line is None or not line.takes(frame):
                 # A stream may change its rate or channels half-way (joined MP3s, chained OGG).
                 if line is not None:
@@ -363,6 +371,8 @@ class _Clock:
 
 def _opened(path: Path, name: str) -> BinaryIO:
     try:
+        if not name:  # Path("") is the current folder
+            raise As2dError("no such file: ''", remedy="check the name")
         info = path.stat()
         if stat.S_ISDIR(info.st_mode):
             raise As2dError(f"is a directory: {name}", remedy="give audio files")
@@ -393,18 +403,36 @@ def _bits(context: Any) -> int:
     return 0 if fmt is None else int(fmt.bytes) * 8
 
 
-def _wav_seconds(head: bytes) -> float | None:
-    """The length that a WAV header promises; None for none, or for a pipe writer's filler."""
+@dataclass(frozen=True)
+class _WavHeader:
+    """What a WAV header promises; `seconds`: None for nothing, or for a pipe writer's filler."""
+
+    rate: int
+    channels: int
+    seconds: float | None
+
+
+def _wav_header(head: bytes) -> _WavHeader | None:
+    """The header at the start of a file; None where there is none."""
     if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
         return None
-    at, bytes_per_second = 12, 0
+    at, rate, channels, bytes_per_second = 12, 0, 0, 0
+    found = False
+    seconds = None
     while at + 8 <= len(head):
         size = int.from_bytes(head[at + 4 : at + 8], "little")
         if head[at : at + 4] == b"fmt " and at + 24 <= len(head):
+            found = True
+            channels = int.from_bytes(head[at + 10 : at + 12], "little")
             rate = int.from_bytes(head[at + 12 : at + 16], "little")
             bytes_per_second = rate * int.from_bytes(head[at + 20 : at + 22], "little")
         elif head[at : at + 4] == b"data":
-            known = bytes_per_second > 0 and 0 < size < _UNKNOWN_SIZE
-            return size / bytes_per_second if known else None
+            if bytes_per_second > 0 and 0 < size < _UNKNOWN_SIZE:
+                seconds = size / bytes_per_second
+            break
         at += 8 + size + (size & 1)
-    return None
+    return _WavHeader(rate, channels, seconds) if found else None
+
+
+def _possible(rate: int, channels: int) -> bool:
+    return _RATES[0] <= rate <= _RATES[1] and 1 <= channels <= _MOST_CHANNELS

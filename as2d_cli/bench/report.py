@@ -47,27 +47,50 @@ def _row(outcome: Outcome) -> dict[str, Any]:
 
 
 def print_table(outcomes: Sequence[Outcome], console: Console) -> None:
-    """One row each; the ratio is to the target alone over the same clips, above 1 where faster."""
+    """One row each; the ratio is to the target alone over the same clips, above 1 where faster.
+
+    Where the terminal is too narrow for all columns, those that matter most are shown.
+    """
+    headings = [h for h in _HEADINGS if console.width >= _WIDE or h not in _LESSER]
     table = Table(box=None, pad_edge=False)
     table.add_column("method", no_wrap=True)
-    for heading in ("windows", "differing", "x real time", "ratio", "tokens/s", "tokens/step"):
-        table.add_column(heading, justify="right")
-    for heading in ("accepted", "alone steps", "realigned"):
+    for heading in headings:
         table.add_column(heading, justify="right")
     for outcome in outcomes:
-        table.add_row(
-            Text(outcome.contender.label),
-            str(outcome.windows),
-            str(len(outcome.differing)),
-            _number(_over(outcome.audio_seconds, outcome.wall_seconds), ".1f"),
-            _number(_over(outcome.baseline_seconds, outcome.wall_seconds), ".2f"),
-            _number(_over(outcome.committed, outcome.wall_seconds), ".0f"),
-            _number(outcome.tokens_per_step, ".2f"),
-            _number(_over(outcome.accepted, outcome.proposed), ".0%"),
-            _number(_over(outcome.alone_steps, outcome.steps), ".0%"),
-            str(outcome.realignments),
-        )
+        figures = dict(zip(_HEADINGS, _figures(outcome), strict=True))
+        table.add_row(Text(outcome.contender.label), *(figures[h] for h in headings))
     console.print(table)
+
+
+_HEADINGS = (
+    "windows",
+    "differing",
+    "x real time",
+    "ratio",
+    "tokens/s",
+    "tokens/step",
+    "accepted",
+    "alone steps",
+    "realigned",
+)
+_LESSER = ("windows", "tokens/s", "alone steps", "realigned")
+# Columns of a terminal that has room for all columns of the table.
+_WIDE = 124
+
+
+def _figures(outcome: Outcome) -> tuple[str, ...]:
+    """In the order of the headings."""
+    return (
+        str(outcome.windows),
+        str(len(outcome.differing)),
+        _number(_over(outcome.audio_seconds, outcome.wall_seconds), ".1f"),
+        _number(_over(outcome.baseline_seconds, outcome.wall_seconds), ".2f"),
+        _number(_over(outcome.committed, outcome.wall_seconds), ".0f"),
+        _number(outcome.tokens_per_step, ".2f"),
+        _number(_over(outcome.accepted, outcome.proposed), ".0%"),
+        _number(_over(outcome.alone_steps, outcome.steps), ".0%"),
+        str(outcome.realignments),
+    )
 
 
 def _over(above: float, below: float) -> float | None:

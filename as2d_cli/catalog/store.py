@@ -233,7 +233,7 @@ class Store:
 
     def _open_path(self, name: str, listeners: Listeners) -> Bundle:
         path = Path(name).expanduser()
-        if not path.exists():
+        if not name or not path.exists():
             if os.sep in name:
                 raise As2dError(
                     f"{name}: no such file or folder",
@@ -244,7 +244,7 @@ class Store:
         folder = path if path.is_dir() else path.parent
         if (folder / DESCRIPTION).exists():
             return Bundle.read(folder)
-        family, sources = _recognise(folder)
+        family, sources = _recognise(folder, name)
         digests = {file: sha256_of(source) for file, source in sources.items()}
         key = hashlib.sha256(" ".join(sorted(digests.values())).encode()).hexdigest()[:16]
         model_id = f"{_LOCAL_PREFIX}{key}"
@@ -339,8 +339,8 @@ def default_store(
     return Store(cache, offline=by_variable if offline is None else offline or by_variable)
 
 
-def _recognise(folder: Path) -> tuple[str, dict[str, Path]]:
-    """Family and source files of a folder with a user's own model.
+def _recognise(folder: Path, name: str) -> tuple[str, dict[str, Path]]:
+    """Family and source files of a folder with a user's own model, which the user called `name`.
 
     Raises:
         As2dError: it holds nothing that a bundle can be made of.
@@ -362,7 +362,7 @@ def _recognise(folder: Path) -> tuple[str, dict[str, Path]]:
     else:
         problem = "holds no model"
     raise As2dError(
-        f"{folder}: {problem}",
+        f"{name}: {problem}",
         remedy="give a CTranslate2 Whisper folder, a Moonshine folder or a bundle",
         status=ExitStatus.UNAVAILABLE,
     )

@@ -28,7 +28,7 @@ models_app = typer.Typer(
     name="models", no_args_is_help=True, help="List, fetch, check and remove models."
 )
 
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", show_default=False)]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", show_default=False)]
 Offline = Annotated[bool, typer.Option("--offline", help="Never ask the network.")]
 
 
@@ -111,7 +111,7 @@ def path(ctx: typer.Context, model_id: Annotated[str, typer.Argument(metavar="ID
 
 
 @models_app.command("remove")
-def remove(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metavar="ID...")]) -> None:
+def remove(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metavar="ID")]) -> None:
     """Delete models from this machine."""
     environment: Environment = ctx.obj
     store = _store(environment)

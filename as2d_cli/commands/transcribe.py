@@ -55,7 +55,12 @@ def _transcribe(
     ] = Format.TXT,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write here, whole or not at all."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write here, whole or not at all; - is standard output.",
+        ),
     ] = None,
     target: Annotated[
         str, typer.Option(metavar="ID|PATH", help="Model whose text you get.")
@@ -118,6 +123,8 @@ def _transcribe(
             remedy="name it once",
             status=ExitStatus.USAGE,
         )
+    if output == "-":
+        output = None
     _within("--budget", budget, 1, MAX_BUDGET)
     if max_tokens is not None:
         _within("--max-tokens", max_tokens, 1, _MOST_TOKENS)
@@ -129,7 +136,7 @@ def _transcribe(
 
     request = ModelRequest(
         target=target,
-        drafter=None if drafter == "none" else drafter or _DRAFTER,
+        drafter=None if drafter == "none" else _DRAFTER if drafter is None else drafter,
         # Whoever names a drafter wants it used.
         method="as2d" if method is Method.AUTO and drafter not in (None, "none") else method.value,
         budget=budget,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from pathlib import Path
 from types import TracebackType
@@ -18,8 +19,8 @@ __all__ = ["ResultFile"]
 class ResultFile:
     """Writes beside `path` and renames at `keep`; anything else leaves `path` as it was.
 
-    A path that exists and is no regular file (a FIFO, /dev/stdout, /dev/null) is written to
-    directly.
+    A path that exists and is no regular file (a FIFO, /dev/null) is written to directly, and so is
+    one that stands for an open descriptor (/dev/stdout), whatever that leads to.
 
     Attributes:
         out: where to write.
@@ -32,7 +33,10 @@ class ResultFile:
         try:
             if path.is_dir():
                 raise As2dError(f"--output {path} is a directory", remedy="give a file name")
-            if path.exists() and not path.is_file():
+            descriptor = _descriptor(path)
+            if descriptor is not None:
+                raw = cast(BinaryIO, os.fdopen(os.dup(descriptor), "wb"))
+            elif path.exists() and not path.is_file():
                 raw = cast(BinaryIO, path.open("wb"))
             else:
                 # A link keeps pointing where it does; its target is what is replaced.
@@ -86,3 +90,17 @@ class ResultFile:
         mask = os.umask(0)
         os.umask(mask)
         return 0o666 & ~mask
+
+
+_STREAMS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
+_OPEN_FILE = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
+
+
+def _descriptor(path: Path) -> int | None:
+    """The descriptor of this process that `path` stands for.
+
+    Such a path leads to whatever file the descriptor is of, and replacing that file would take it
+    away from the others who write to it: ``(echo a; as2d ... -o /dev/stdout) > file``.
+    """
+    named = _OPEN_FILE.fullmatch(str(path))
+    return int(named[1]) if named else _STREAMS.get(str(path))

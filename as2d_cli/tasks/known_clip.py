@@ -60,5 +60,6 @@ def transcribe_known_clip(bundle: Bundle) -> CheckResult:
     heard = "".join(c if c.isalpha() else " " for c in said.lower()).split()
     missing = [word for word in _WORDS if word not in heard]
     if len(missing) > _MOST_MISSING or len(heard) > 2 * len(_WORDS):
-        return CheckResult("speech", False, f"{bundle.path}: a known clip came out as '{said}'")
+        problem = f"{bundle.path}: a known clip came out as '{said[:60]}'"
+        return CheckResult("speech", False, problem)
     return CheckResult("speech", True, f"{len(_WORDS) - len(missing)} of {len(_WORDS)} words")

@@ -52,6 +52,7 @@ TABLE: list[tuple[list[str], int, str, str]] = [
         "as2d: no such file: missing.wav; check the name\n",
     ),
     (["transcribe", "."], 1, "", "as2d: is a directory: .; give audio files\n"),
+    (["transcribe", ""], 1, "", "as2d: no such file: ''; check the name\n"),
     (
         ["transcribe", "--drafter", "moonshin", "clip.wav"],
         0,
@@ -91,8 +92,14 @@ TABLE: list[tuple[list[str], int, str, str]] = [
     (["transcribe", "-"], 1, "", "as2d: standard input is closed; give a file, or a pipe for '-'"),
     (["transcribe"], 2, "", "as2d: missing argument 'FILE'; see 'as2d transcribe --help'\n"),
     (["transcribe", "--formt", "txt", "x"], 2, "", "as2d: no such option: --formt"),
-    (["transcribe", "--format", "srtx", "x"], 2, "", "as2d: invalid value for '--format'"),
+    (
+        ["transcribe", "--format", "srtx", "x"],
+        2,
+        "",
+        "as2d: invalid value for '--format' / '-f': 'srtx' is not one of 'txt', 'json'",
+    ),
     (["transcrib"], 2, "", "as2d: no such command 'transcrib'"),
+    (["transcribe", "-o", "-", "clip.wav"], 0, HELLO, ""),
     (["transcribe", "-o", "clip.wav", "clip.wav"], 2, "", "as2d: --output clip.wav is an input"),
     (["transcribe", "-o", "no/where", "clip.wav"], 1, "", "as2d: cannot write --output no/where"),
     (["transcribe", "-o", ".", "clip.wav"], 1, "", "as2d: --output . is a directory"),
@@ -140,7 +147,9 @@ def test_offline_never_pulls(clip: Path) -> None:
     script = Script(absent=["whisper-tiny.en"])
     ran = run_cli("transcribe", "--offline", "clip.wav", script=script)
     assert (ran.status, ran.stdout) == (0, HELLO)
-    assert ran.stderr.startswith("as2d: warning: no drafter, the target goes alone: whisper-tiny.en")
+    assert ran.stderr.startswith(
+        "as2d: warning: no drafter, the target goes alone: whisper-tiny.en"
+    )
     assert {entry[2] for entry in script.log if entry[0] == "ensure"} == {True}
 
 

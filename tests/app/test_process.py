@@ -96,6 +96,21 @@ def test_redirections(clip: str, redirection: str, status: int, stderr: str) -> 
     assert (ran.returncode, ran.stderr) == (status, stderr)
 
 
+def test_output_to_a_descriptor_keeps_what_is_in_its_file(clip: str, tmp_path: Path) -> None:
+    program = f"{sys.executable} -m tests.app.driver transcribe {clip} -o /dev/stdout"
+    out = tmp_path / "out.txt"
+    command = f"{{ echo a; {program}; echo b; }} > {out}"
+    subprocess.run(["bash", "-c", command], env=_environment(), check=True)
+    assert out.read_text() == "a\n" + "Hello world.\n" * 3 + "b\n"
+
+
+def test_help_on_a_full_disk() -> None:
+    command = f"{sys.executable} -m as2d_cli --help > /dev/full"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr == "as2d: no space left on device; make room, or write elsewhere\n"
+
+
 def test_closed_stderr(clip: str) -> None:
     command = f"{sys.executable} -m tests.app.driver transcribe {clip} missing 2>&-"
     ran = subprocess.run(

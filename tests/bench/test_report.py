@@ -52,6 +52,14 @@ def test_the_table_shows_ratios_and_differences() -> None:
     ]
 
 
+def test_no_heading_is_cut_off_at_80_columns() -> None:
+    page = io.StringIO()
+    longest = Outcome(Contender("as2d", "moonshine-tiny-en", 16))
+    print_table([longest, outcome()], Console(file=page, width=80))
+    assert "\u2026" not in page.getvalue()
+    assert "differing" in page.getvalue() and "realigned" not in page.getvalue()
+
+
 def test_json_is_strict_and_whole() -> None:
     rows = json.loads(json.dumps(as_json([Outcome(REFERENCE), outcome()]), allow_nan=False))
     assert rows[0]["ratio"] is None

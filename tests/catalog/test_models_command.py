@@ -9,8 +9,10 @@ import pytest
 
 from as2d_cli.catalog import load_catalogue
 from as2d_cli.catalog import store as store_module
+from as2d_cli.catalog.check import CheckResult
 from as2d_cli.catalog.entries import HubSource, PackageSource
 from as2d_cli.errors import ExitStatus
+from as2d_cli.tasks import known_clip
 from tests.catalog.conftest import FakeHub
 from tests.catalog.material import catalogue, entry, hub_source, whisper_files
 from tests.fakes import Ran, run_cli
@@ -96,7 +98,10 @@ def test_offline(cache: Path, fake_hub: FakeHub, args: tuple[str, ...], offline:
     assert not fake_hub.requests
 
 
-def test_path_check_and_remove(cache: Path) -> None:
+def test_path_check_and_remove(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A model of a few random weights understands nothing.
+    heard = CheckResult("speech", True, "22 of 22 words")
+    monkeypatch.setattr(known_clip, "transcribe_known_clip", lambda bundle: heard)
     missing = models(cache, "path", "tiny")
     assert missing.status == ExitStatus.UNAVAILABLE
     assert (

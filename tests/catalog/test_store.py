@@ -225,6 +225,17 @@ def test_folders_without_a_model(tmp_path: Path, files: dict[str, bytes], said: 
         store(tmp_path).find(str(put(tmp_path / "mine", files)))
 
 
+def test_a_file_that_is_no_model_is_called_what_the_user_called_it(tmp_path: Path) -> None:
+    path = put(tmp_path / "mine", {"talk.wav": b""}) / "talk.wav"
+    with pytest.raises(As2dError, match=r"mine/talk\.wav: holds no model"):
+        store(tmp_path).find(str(path))
+
+
+def test_an_empty_name_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(As2dError, match="no model ''"):
+        store(tmp_path).find("")
+
+
 def test_a_path_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(As2dError, match="no such file or folder"):
         store(tmp_path).find(str(tmp_path / "nowhere"))
