@@ -29,6 +29,8 @@ class ModelFolder(Protocol):
     def id(self) -> str: ...
     @property
     def path(self) -> Path: ...
+    @property
+    def row_invariance(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -107,9 +109,17 @@ class Engine:
         warnings: one line for a drafter that could not be loaded; the target then goes alone.
     """
 
-    def __init__(self, native: _native.Engine, plan: Plan, warnings: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        native: _native.Engine,
+        plan: Plan,
+        warnings: Sequence[str] = (),
+        *,
+        can_be_exact: bool = True,
+    ) -> None:
         self._native: _native.Engine | None = native
         self._plan = plan
+        self._can_be_exact = can_be_exact
         self.warnings = list(warnings)
 
     @classmethod
@@ -129,7 +139,7 @@ class Engine:
                 native.load_drafter(drafter.path, *_lane(plan.draft_cores, plan.pin))
             except _native.NativeError as error:
                 warnings.append(f"no drafter, the target goes alone: {error}")
-        return cls(native, plan, warnings)
+        return cls(native, plan, warnings, can_be_exact=target.row_invariance != "none")
 
     @classmethod
     def scripted(
@@ -179,7 +189,7 @@ class Engine:
         exact = self._plan.exact if exact is None else exact
         budget = self._plan.budget if budget is None else budget
         run = native.start(self._plan.method if draft else "target", budget, exact)
-        return Run(run, native, exact)
+        return Run(run, native, exact and self._can_be_exact)
 
     def close(self) -> None:
         """Frees the models once no run uses them."""

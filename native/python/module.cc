@@ -13,10 +13,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -87,6 +89,28 @@ const char* NameOf(Activity activity) {
   return "";
 }
 
+/// A message as a Python string, even where it names a path that is not UTF-8.
+nb::object TextOf(std::string_view message) {
+  return nb::steal(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()),
+                                        "backslashreplace"));
+}
+
+/// Makes a Python exception of a C++ one.
+template <typename Exception>
+void Translate(nb::module_& module, const char* name) {
+  const nb::exception<Exception> type(module, name);
+  // Tried before the one that nanobind has just registered, which takes UTF-8 alone.
+  nb::register_exception_translator(
+      [](const std::exception_ptr& thrown, void* python_type) {
+        try {
+          std::rethrow_exception(thrown);
+        } catch (const Exception& error) {
+          PyErr_SetObject(static_cast<PyObject*>(python_type), TextOf(error.what()).ptr());
+        }
+      },
+      type.ptr());
+}
+
 nb::dict DictOf(const Event& event) {
   nb::dict dict;
   dict["kind"] = NameOf(event.kind);
@@ -110,11 +134,11 @@ nb::dict DictOf(const Event& event) {
       dict["activity"] = NameOf(event.activity);
       break;
     case Event::Kind::kDrafterLost:
-      dict["message"] = event.message;
+      dict["message"] = TextOf(event.message);
       break;
     case Event::Kind::kRunFinished:
       dict["cancelled"] = !event.finished;
-      dict["message"] = event.message;
+      dict["message"] = TextOf(event.message);
       break;
   }
   return dict;
@@ -213,8 +237,8 @@ std::chrono::microseconds Microseconds(double seconds) {
 NB_MODULE(_native, module) {
   using namespace as2d;
 
-  nb::exception<Error>(module, "NativeError");
-  nb::exception<Cancelled>(module, "NativeCancelledError");
+  Translate<Error>(module, "NativeError");
+  Translate<Cancelled>(module, "NativeCancelledError");
 
   module.def("kernel_name", [] { return std::string(KernelName()); });
   module.def(
@@ -312,7 +336,6 @@ NB_MODULE(_native, module) {
              const nb::gil_scoped_release release;
              return engine.LanguageProbabilities(SpanOf(samples));
            })
-      .def("cancel_language_probabilities", &Engine::CancelLanguageProbabilities)
       .def("lanes", [](const Engine& engine) {
         nb::dict dict;
         dict["target"] = DictOf(engine.target_report());

@@ -71,6 +71,7 @@ Engine::Engine(Script script, ScriptedTarget::Options options)
 
 void Engine::LoadDrafter(const std::filesystem::path& drafter, const LaneCores& draft_lane) {
   drafter_ = nullptr;
+  draft_lane_ = nullptr;
   if (!runtime_) throw Error("a scripted target takes scripted drafters only");
   const Bundle bundle = Bundle::Open(drafter);
   auto lane = std::make_shared<Lane>();
@@ -109,7 +110,12 @@ std::string DraftAlone(const std::filesystem::path& ort_library,
   return text;
 }
 
+void Engine::RequireIdle() const {
+  if (!running_.expired()) throw Error("a run of this engine still goes on; cancel it first");
+}
+
 std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions options) {
+  RequireIdle();
   const std::shared_ptr<Drafter> drafter =
       method == Method::kAs2d && has_drafter() ? drafter_ : nullptr;
   options.enter_target_lane = Enter(target_lane_);
@@ -119,20 +125,21 @@ std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions
     return std::make_unique<DecoupledDrafting>(keys_, std::make_unique<FixedBudget>(budget),
                                                counters);
   };
+  options.lease = std::make_shared<char>();
+  running_ = options.lease;
   return std::make_unique<Run>(target_, drafter, make_strategy, std::move(options));
 }
 
 std::vector<std::pair<std::string, float>> Engine::LanguageProbabilities(
     std::span<const float> samples) {
   if (!whisper_) throw Error("a scripted target knows no languages");
+  RequireIdle();
   target_->ClearCancel();
   std::optional<WorkerPool::CallerPin> pin;
   pin.emplace(target_lane_->pool->PinCaller());
   whisper_->Encode(samples);
   return whisper_->LanguageProbabilities();
 }
-
-void Engine::CancelLanguageProbabilities() { target_->Cancel(); }
 
 std::function<std::shared_ptr<void>()> Engine::Enter(const std::shared_ptr<Lane>& lane) {
   if (!lane->pool) return {};

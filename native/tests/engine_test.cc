@@ -2,15 +2,18 @@
 #include "as2d/engine.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "as2d/error.h"
@@ -85,7 +88,7 @@ TEST(EngineTest, TargetAsItsOwnDrafterIsRightEveryTime) {
   engine.LoadDrafter(BundlePath("one"), {});
   const auto run = Begin(engine, Method::kAs2d, 7);
   EXPECT_EQ(Collect(*run), alone);
-  EXPECT_GT(run->counters().drafted.Get(), 0);
+  EXPECT_EQ(run->counters().accepted.Get(), run->counters().proposed.Get());
 }
 
 TEST(EngineTest, AnotherModelAsDrafterChangesNothing) {
@@ -142,6 +145,54 @@ TEST(EngineTest, CancelStopsRealGraphs) {
     EXPECT_EQ(lost, "") << "a drafter that was cancelled is not lost";
   }
   EXPECT_EQ(Collect(*Begin(engine, Method::kAs2d, 8)), Alone()) << "and it works as before";
+}
+
+TEST(EngineTest, RunsOneAtATime) {
+  Engine engine({{0, {1, 2, 3}}}, {});
+  auto run = engine.Start(Method::kTarget, 0, {});
+  EXPECT_THROW(engine.Start(Method::kTarget, 0, {}), Error);
+  run->Finish();
+  Collect(*run);
+  run = engine.Start(Method::kTarget, 0, {});  // it is over, though not destroyed yet
+  EXPECT_THROW(engine.Start(Method::kTarget, 0, {}), Error);
+  run.reset();
+  EXPECT_NE(engine.Start(Method::kTarget, 0, {}), nullptr);
+}
+
+/// Bundle `one` with a line of its description replaced, where the files lie.
+class ChangedBundle {
+ public:
+  ChangedBundle(const std::string& line, const std::string& replacement)
+      : folder_(BundlePath("one").parent_path() / ("changed-" + std::to_string(getpid()))) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::copy(BundlePath("one"), folder_);
+    std::ifstream original(BundlePath("one") / "bundle.txt");
+    std::ofstream changed(folder_ / "bundle.txt");
+    for (std::string text; std::getline(original, text);) {
+      changed << (text.starts_with(line) ? replacement : text) << '\n';
+    }
+  }
+  ~ChangedBundle() { std::filesystem::remove_all(folder_); }
+  ChangedBundle(const ChangedBundle&) = delete;
+  ChangedBundle& operator=(const ChangedBundle&) = delete;
+
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  const std::filesystem::path folder_;
+};
+
+TEST(EngineTest, RefusesABundleThatDoesNotDescribeItsGraphs) {
+  for (const auto& [line, replacement] : std::vector<std::pair<std::string, std::string>>{
+           {"context: ", "context: 1000"},
+           {"vocabulary_size: ", "vocabulary_size: 100000"},
+           {"window_samples: ", "window_samples: 16000"},
+           {"family: ", "family: moonshine"},
+           {"family: ", "family: whisper\nlanguage: en 1\nlanguage: de 2"}}) {
+    const ChangedBundle bundle(line, replacement);
+    Engine engine = MakeEngine();
+    EXPECT_THROW(engine.LoadDrafter(bundle.folder(), {}), Error) << replacement;
+  }
 }
 
 TEST(EngineTest, RefusesWhatIsNoBundle) {

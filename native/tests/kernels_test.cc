@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -57,6 +58,42 @@ TEST_P(KernelsTest, QuantizesNothingToNothing) {
     EXPECT_EQ(q, std::vector<std::int8_t>(33, 0));
     EXPECT_EQ(row.sum, 0);
     EXPECT_FALSE(std::isnan(row.scale));
+  }
+}
+
+TEST_P(KernelsTest, WhatIsNotANumberStaysInItsRow) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float strange : {kNan, -kNan, kInfinity, -kInfinity}) {
+    Floats x = Random(64);
+    for (std::size_t i = 3; i < x.size(); i += 5) x[i] = strange;
+    std::vector<std::int8_t> q(x.size());
+    const QuantizedRow row = kernels().quantize(x.data(), x.size(), q.data());
+    EXPECT_EQ(row.sum, std::accumulate(q.begin(), q.end(), 0)) << "of what was stored";
+
+    constexpr std::size_t kPositions = 300;
+    const Floats key = Random(kPositions * 16);
+    std::vector<std::uint8_t> key_out(304 * 16);
+    std::vector<std::int8_t> value_out(304 * 16);
+    Floats scales(32);
+    kernels().quantize_cross(key.data(), key.data(), kPositions, 16, 16, key_out.data(),
+                             scales.data(), value_out.data(), scales.data() + 16);
+    const CrossHead head{key_out.data(), scales.data(), value_out.data(), scales.data() + 16};
+    Floats query = Random(2 * 16);
+    Floats alone(16);
+    kernels().cross_attention(query.data() + 16, 1, 16, 16, kPositions, head, alone.data());
+    std::fill_n(query.begin(), 16, strange);
+    Floats y(2 * 16);
+    kernels().cross_attention(query.data(), 2, 16, 16, kPositions, head, y.data());
+    EXPECT_TRUE(std::equal(alone.begin(), alone.end(), y.begin() + 16)) << "bit for bit";
+
+    const Floats nothing(1000, 0.0F);
+    for (const Floats& logits : {Floats(1000, strange), Floats(1000, -kInfinity)}) {
+      std::int64_t next = -1;
+      float log_prob = 0;
+      kernels().choose(logits.data(), nothing.data(), logits.size(), &next, &log_prob);
+      EXPECT_EQ(next, 0) << "a token of the vocabulary all the same";
+    }
   }
 }
 

@@ -8,9 +8,12 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -88,6 +91,36 @@ Result Collect(as2d::Run& run, std::chrono::duration<double> patience = 20s) {
   return result;
 }
 
+/// Says its script like any other, but begins no window before as many tokens are drafted as a test
+/// counts on: what the target makes of a draft must not hang on how busy the machine is.
+class PatientTarget final : public TargetModel {
+ public:
+  PatientTarget(std::shared_ptr<ScriptedTarget> target, std::function<bool()> ready)
+      : target_(std::move(target)), ready_(std::move(ready)) {}
+
+  void Encode(std::span<const float> samples) override {
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    while (!ready_() && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(200us);
+    }
+    target_->Encode(samples);
+  }
+  TokenId Prompt(std::span<const TokenId> prompt) override { return target_->Prompt(prompt); }
+  void Forward(std::span<const TokenId> rows, int past, std::span<TokenId> next) override {
+    target_->Forward(rows, past, next);
+  }
+  int context() const override { return target_->context(); }
+  TokenId end_token() const override { return target_->end_token(); }
+  int vocabulary_size() const override { return target_->vocabulary_size(); }
+  bool even_rows_only() const override { return target_->even_rows_only(); }
+  void Cancel() override { target_->Cancel(); }
+  void ClearCancel() override { target_->ClearCancel(); }
+
+ private:
+  const std::shared_ptr<ScriptedTarget> target_;
+  const std::function<bool()> ready_;
+};
+
 class RunTest : public testing::Test {
  protected:
   std::unique_ptr<as2d::Run> Start(std::shared_ptr<ScriptedDrafter> drafter,
@@ -106,7 +139,10 @@ class RunTest : public testing::Test {
       return std::make_unique<DecoupledDrafting>(std::make_shared<const TokenKeys>(),
                                                  std::make_unique<FixedBudget>(budget), counters);
     };
-    return std::make_unique<as2d::Run>(target_, drafter, strategy, options_);
+    std::shared_ptr<TargetModel> target = target_;
+    if (ahead_ > 0 && !gate_) gate_ = [this] { return counters().drafted.Get() >= ahead_; };
+    if (gate_) target = std::make_shared<PatientTarget>(target_, gate_);
+    return std::make_unique<as2d::Run>(target, drafter, strategy, options_);
   }
 
   void Target(Script script, ScriptedTarget::Options options = {}) {
@@ -153,6 +189,8 @@ class RunTest : public testing::Test {
 
   Script script_;
   RunOptions options_;
+  std::int64_t ahead_ = 0;      // draft tokens that the target waits for before its first window
+  std::function<bool()> gate_;  // or what else it waits for
   std::shared_ptr<ScriptedTarget> target_;
   std::unique_ptr<as2d::Run> run_;
 };
@@ -175,6 +213,7 @@ TEST_F(RunTest, OneRowIsEnoughWhenNotExact) {
 }
 
 TEST_F(RunTest, DrafterThatIsAlwaysRight) {
+  ahead_ = 74;
   Target({{0, Text(73)}}, Slow());
   ExpectExact(Draft({{0, Text(73)}}), 8);
   // One token from the prompt, then 9 a step: 73 = 1 + 8 * 9. The end comes with a step of its own.
@@ -189,6 +228,7 @@ TEST_F(RunTest, DrafterThatIsAlwaysRight) {
 }
 
 TEST_F(RunTest, DrafterThatIsAlwaysWrong) {
+  ahead_ = 61;
   Target({{0, Text(40)}}, Slow());
   ExpectExact(Draft({{0, Tokens(60, 777)}}));
   EXPECT_EQ(counters().accepted.Get(), 0);
@@ -197,6 +237,7 @@ TEST_F(RunTest, DrafterThatIsAlwaysWrong) {
 }
 
 TEST_F(RunTest, DrafterThatIsRightEveryOtherTime) {
+  ahead_ = 81;
   const Tokens text = Text(80);
   Tokens draft = text;
   for (std::size_t i = 0; i < draft.size(); i += 2) draft[i] = 777;
@@ -207,6 +248,7 @@ TEST_F(RunTest, DrafterThatIsRightEveryOtherTime) {
 }
 
 TEST_F(RunTest, DrafterThatIsRightSevenTimesThenWrong) {
+  ahead_ = 161;
   const Tokens text = Text(160);
   Tokens draft = text;
   for (std::size_t i = 7; i < draft.size(); i += 8) draft[i] = 777;
@@ -217,6 +259,7 @@ TEST_F(RunTest, DrafterThatIsRightSevenTimesThenWrong) {
 }
 
 TEST_F(RunTest, DrafterThatLeavesWordsOutAndAddsSome) {
+  ahead_ = 121;
   const Tokens text = Text(120);
   Tokens draft;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -231,12 +274,14 @@ TEST_F(RunTest, DrafterThatLeavesWordsOutAndAddsSome) {
 }
 
 TEST_F(RunTest, DrafterThatSaysNothing) {
+  ahead_ = 1;
   Target({{0, Text(20)}}, Slow());
   ExpectExact(Draft({}));
   EXPECT_EQ(counters().drafted.Get(), 1) << "its end token";
 }
 
 TEST_F(RunTest, DrafterThatEndsEarly) {
+  ahead_ = 11;
   const Tokens text = Text(50);
   Target({{0, text}}, Slow());
   ExpectExact(Draft({{0, Tokens(text.begin(), text.begin() + 10)}}));
@@ -265,6 +310,7 @@ TEST_F(RunTest, DrafterThatIsTooSlowToBeOfUse) {
 }
 
 TEST_F(RunTest, IdsOutsideTheVocabularyAreNeverVerified) {
+  ahead_ = 41;
   const Tokens text = Text(40);
   Tokens draft = text;
   draft[5] = 1000;
@@ -273,6 +319,16 @@ TEST_F(RunTest, IdsOutsideTheVocabularyAreNeverVerified) {
   Target({{0, text}}, Slow());
   ExpectExact(Draft({{0, draft}}));
   EXPECT_GT(counters().accepted.Get(), 20);
+}
+
+TEST_F(RunTest, WhatIsNotVerifiedIsNotCounted) {
+  const Tokens text = Text(2);
+  Target({{0, text}}, Slow());
+  ExpectExact(Draft({{0, {text[0], 1000, 1000}}}));
+  EXPECT_EQ(counters().proposed.Get(), 0);
+  EXPECT_EQ(counters().lead_total.Get(), 0);
+  EXPECT_EQ(counters().realignments.Get(), 0);
+  EXPECT_EQ(counters().stale_drafts.Get(), counters().drafted.Get());
 }
 
 TEST_F(RunTest, AnEndTokenInTheDraftIsAProposalLikeAnyOther) {
@@ -372,22 +428,23 @@ TEST_F(RunTest, WindowsDoNotLeakIntoEachOther) {
 TEST_F(RunTest, DrafterGoesOnThroughTheWindowsUpToItsLead) {
   Script script;
   for (int i = 0; i < 6; ++i) script[i] = Text(20, static_cast<unsigned>(i) + 1);
-  ScriptedTarget::Options slow;
-  slow.encode_time = 100ms;
-  Target(script, slow);
+  Target(script);
+  std::atomic<bool> open{false};
+  gate_ = [&] { return open.load(); };
   options_.max_lead_windows = 2;
   run_ = Start(Draft(script));
   for (int i = 0; i < 6; ++i) run_->Submit(MakeWindow(i));
   run_->Finish();
-  std::this_thread::sleep_for(50ms);
+  while (counters().drafted.Get() < 3 * 21) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(30ms);
   EXPECT_EQ(counters().windows.Get(), 0) << "the target is still in the first encoder";
   EXPECT_EQ(counters().drafted.Get(), 3 * 21) << "its own window and two more, no further";
-  const Result result = Collect(*run_);
-  EXPECT_EQ(result.finished, script);
-  EXPECT_EQ(counters().drafted.Get(), 6 * 21);
+  open = true;
+  EXPECT_EQ(Collect(*run_).finished, script);
 }
 
 TEST_F(RunTest, DrafterThatThrowsIsLostWithOneWarning) {
+  ahead_ = 10;
   const Script script = {{0, Text(40)}, {1, Text(30, 2)}, {2, Text(30, 3)}};
   Target(script, Slow());
   const auto shared = std::make_shared<Drafter>();
@@ -403,13 +460,36 @@ TEST_F(RunTest, DrafterThatThrowsIsLostWithOneWarning) {
   EXPECT_TRUE(shared->lost);
 }
 
+TEST_F(RunTest, DrafterThatThrowsWithoutAWordIsLostAllTheSame) {
+  class Silent final : public DraftModel {
+   public:
+    void Begin(const Window&) override {}
+    bool Next(std::vector<TokenId>*) override { throw std::runtime_error(""); }
+    bool encoding() const override { return false; }
+    void Cancel() override {}
+    void ClearCancel() override {}
+  };
+  Target({{0, Text(10)}}, Slow());
+  const auto shared = std::make_shared<Drafter>();
+  shared->model = std::make_shared<Silent>();
+  run_ = Start(shared, 8);
+  run_->Submit(MakeWindow(0));
+  run_->Finish();
+  const Result result = Collect(*run_);
+  EXPECT_EQ(result.finished, script_);
+  ASSERT_EQ(result.lost.size(), 1U);
+  EXPECT_NE(result.lost.front(), "");
+  EXPECT_TRUE(shared->lost);
+}
+
 TEST_F(RunTest, DrafterThatHangsHoldsNobodyUp) {
+  ahead_ = 10;
   const Script script = {{0, Text(40)}, {1, Text(30, 2)}};
   Target(script, Slow());
   const auto hanging = Draft({{0, Text(10)}}, {.ending = ScriptedDrafter::Ending::kHang});
   const auto shared = std::make_shared<Drafter>();
   shared->model = hanging;
-  options_.draft_grace = 100ms;
+  options_.draft_grace = 1s;
   run_ = Start(shared, 8);
   for (const auto& [index, text] : script) run_->Submit(MakeWindow(index));
   run_->Finish();
@@ -417,7 +497,9 @@ TEST_F(RunTest, DrafterThatHangsHoldsNobodyUp) {
   EXPECT_EQ(result.finished, script);
   ASSERT_EQ(result.lost.size(), 1U);
   EXPECT_TRUE(shared->lost);
+  const auto start = std::chrono::steady_clock::now();
   run_.reset();  // leaves the lane behind
+  EXPECT_LT(std::chrono::steady_clock::now() - start, options_.draft_grace) << "waited once only";
   // The lane that was left behind still has all that it uses, and ends once it can.
   hanging->Release();
   while (shared.use_count() > 1) std::this_thread::sleep_for(1ms);
@@ -439,6 +521,7 @@ TEST_F(RunTest, CancelEndsBothLanesSoon) {
   EXPECT_TRUE(result.lost.empty()) << "a drafter that was cancelled is not lost";
   EXPECT_EQ(result.reasons.at(0), FinishReason::kCancelled);
   EXPECT_FALSE(result.reasons.contains(1));
+  EXPECT_EQ(counters().windows.Get(), 0) << "one that is given up is not finished";
   run_.reset();
   // Far below the ten seconds, far above what a busy machine needs.
   EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
@@ -486,6 +569,75 @@ TEST_F(RunTest, AModelCanBeUsedAgainAfterACancel) {
   run_->Submit(MakeWindow(0));
   run_->Finish();
   EXPECT_EQ(Collect(*run_).finished, script_);
+}
+
+TEST_F(RunTest, ARunThatIsOverLeavesItsModelsAlone) {
+  // As where a variable takes the next run before it lets go of the last one.
+  Target({{0, Text(40)}}, Slow());
+  const auto shared = std::make_shared<Drafter>();
+  shared->model = Draft({{0, Text(40)}}, {.token_time = 200us});
+  auto lease = std::make_shared<int>();
+  options_.lease = lease;
+  auto first = Start(shared, 8);
+  options_.lease = nullptr;
+  first->Submit(MakeWindow(0));
+  EXPECT_GT(lease.use_count(), 1);
+  first->Finish();
+  EXPECT_EQ(Collect(*first).finished, script_);
+  EXPECT_EQ(lease.use_count(), 1);
+  run_ = Start(shared, 8);
+  first->Cancel();
+  first.reset();
+  run_->Submit(MakeWindow(0));
+  run_->Finish();
+  const Result result = Collect(*run_);
+  EXPECT_EQ(result.finished, script_);
+  EXPECT_EQ(result.reasons.at(0), FinishReason::kEnd);
+  EXPECT_FALSE(result.cancelled);
+}
+
+TEST_F(RunTest, ATargetCancelledFromOutsideDoesNotLookComplete) {
+  ScriptedTarget::Options slow;
+  slow.encode_time = 10s;
+  Target({{0, Text(40)}, {1, Text(40)}}, slow);
+  run_ = Start(nullptr);
+  run_->Submit(MakeWindow(0));
+  run_->Submit(MakeWindow(1));
+  run_->Finish();
+  target_->Cancel();
+  const Result result = Collect(*run_);
+  EXPECT_TRUE(result.cancelled);
+  EXPECT_FALSE(result.finished.contains(1));
+}
+
+TEST_F(RunTest, BothLanesSayWhenTheyAreIdleAndDone) {
+  Target({{0, Text(10)}}, Slow());
+  run_ = Start(Draft({{0, Text(10)}}));
+  run_->Submit(MakeWindow(0));
+  std::map<LaneName, std::vector<Activity>> told;
+  bool finished = false;
+  while (!finished) {
+    for (const Event& event : run_->Poll(1s)) {
+      if (event.kind == Event::Kind::kLaneChanged) told[event.lane].push_back(event.activity);
+      if (event.kind == Event::Kind::kWindowFinished) run_->Finish();
+      finished = finished || event.kind == Event::Kind::kRunFinished;
+    }
+  }
+  for (const LaneName lane : {LaneName::kTarget, LaneName::kDraft}) {
+    ASSERT_GE(told[lane].size(), 2U);
+    EXPECT_EQ(told[lane][told[lane].size() - 2], Activity::kIdle);
+    EXPECT_EQ(told[lane].back(), Activity::kDone);
+  }
+}
+
+TEST(EventQueueTest, WaitsForEverWhenAsked) {
+  EventQueue queue;
+  std::thread late([&] {
+    std::this_thread::sleep_for(20ms);
+    queue.Push({});
+  });
+  EXPECT_EQ(queue.Take(std::chrono::duration<double>(HUGE_VAL)).size(), 1U);
+  late.join();
 }
 
 TEST_F(RunTest, DestructionEndsARunThatNobodyFinished) {

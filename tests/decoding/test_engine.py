@@ -53,7 +53,7 @@ def texts(events: list[Event]) -> dict[int, list[int]]:
 
 def test_events_tell_the_whole_story_in_order() -> None:
     drafter = _native.ScriptedDrafter(TEXT)
-    with Engine.scripted(TEXT, drafter, AS2D, encode_seconds=0.05) as engine:
+    with Engine.scripted(TEXT, drafter, AS2D, encode_seconds=0.3) as engine:
         events, counters = decode(engine)
     assert texts(events) == TEXT
     committed: dict[int, list[int]] = {0: [], 1: []}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.model
 DATA = Path(__file__).parents[1] / "data"
 CLIPS = load_clips([DATA / "clips.jsonl"])
 ENGLISH = [clip for clip in CLIPS if clip.language == "en"]
+PLAN = make_plan("target", 1)
 DRAFTERS = ("moonshine-tiny-en", "whisper-tiny.en")
 
 
@@ -179,3 +181,9 @@ def test_silence_and_noise_do_not_leak_into_the_next_window(engine: Engine, targ
         events += run.poll(1.0)
     said = {e.window: e.tokens for e in events if isinstance(e, WindowFinished)}
     assert said[1] == said[3] == alone[0]
+
+
+def test_a_target_that_depends_on_its_rows_is_not_called_exact(target: Bundle) -> None:
+    with Engine.open(dataclasses.replace(target, row_invariance="none"), None, PLAN) as engine:
+        _, _, counters = decode(engine, ENGLISH[0], target)
+    assert not counters.exact

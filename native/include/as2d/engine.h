@@ -51,16 +51,14 @@ class Engine {
   /// A drafter that follows a script in the target's vocabulary.
   void SetDrafter(std::shared_ptr<ScriptedDrafter> drafter);
 
-  /// Starts a run, which must be destroyed before the next one starts. Without a usable drafter the
-  /// target goes alone, whatever the method.
+  /// Starts a run. Without a usable drafter the target goes alone, whatever the method. Throws
+  /// Error while the run before is not over: it is once it has told kRunFinished or is destroyed.
   std::unique_ptr<Run> Start(Method method, std::size_t budget, RunOptions options);
 
   /// Probability of each language that the target knows, for at most one window of 16 kHz mono.
-  /// Blocks for one encoder pass. Throws Error for a target of one language.
+  /// Blocks for one encoder pass. Throws Error for a target of one language, or while a run is not
+  /// over.
   std::vector<std::pair<std::string, float>> LanguageProbabilities(std::span<const float> samples);
-
-  /// Ends a running LanguageProbabilities soon; any thread.
-  void CancelLanguageProbabilities();
 
   bool has_drafter() const { return drafter_ != nullptr && !drafter_->lost; }
   LaneReport target_report() const { return Report(target_lane_); }
@@ -72,6 +70,7 @@ class Engine {
     mutable std::mutex mutex;
     std::vector<WorkerReport> threads;
   };
+  void RequireIdle() const;
   static LaneReport Report(const std::shared_ptr<Lane>& lane);
   static std::function<std::shared_ptr<void>()> Enter(const std::shared_ptr<Lane>& lane);
 
@@ -85,6 +84,7 @@ class Engine {
   std::shared_ptr<Drafter> drafter_;
   std::shared_ptr<Lane> target_lane_;
   std::shared_ptr<Lane> draft_lane_;
+  std::weak_ptr<void> running_;  // the lease of the last run: gone once it is over
 };
 
 /// Everything that a drafter's bundle says for one window, as bytes of its own vocabulary; for

@@ -46,7 +46,6 @@ class DraftWorker {
       more = more && room;
       Report(index, published, !more);
     }
-    task.stream.Finish();
     counted_ = 0;
     activity_.Set(Activity::kIdle, -1);
   }
@@ -106,17 +105,11 @@ void Run::DraftLane(const std::shared_ptr<State>& state) {
     }
   } catch (const Cancelled&) {
   } catch (const std::exception& failure) {
-    cause = failure.what();
+    cause = CauseOf(failure);
   } catch (...) {
     cause = "the drafter failed without saying why";
   }
-  if (!cause.empty()) {
-    drafter.lost = true;
-    Event event;
-    event.kind = Event::Kind::kDrafterLost;
-    event.message = std::move(cause);
-    state->events.Push(std::move(event));
-  }
+  if (!cause.empty()) state->LoseDrafter(std::move(cause));
   state->DraftLaneDone();
 }
 

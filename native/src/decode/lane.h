@@ -3,12 +3,21 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <string>
 #include <utility>
 
+#include "as2d/error.h"
 #include "as2d/trace/counters.h"
 #include "as2d/trace/events.h"
 
 namespace as2d {
+
+/// One line that says why something failed, never empty: an empty one would say that all is well.
+inline std::string CauseOf(const std::exception& failure) {
+  std::string cause = OneLine(failure.what());
+  return cause.empty() ? "it failed without saying why" : cause;
+}
 
 /// Adds the time from construction to destruction to a counter.
 class PhaseTimer {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "as2d/error.h"
+#include "lane.h"
 #include "run_state.h"
 
 namespace as2d {
@@ -14,10 +16,36 @@ bool Run::State::WaitForDraftLane() {
   return draft_lane_ended_.wait_for(lock, options.draft_grace, [this] { return draft_lane_done_; });
 }
 
+bool Run::State::draft_lane_done() {
+  const std::lock_guard lock(mutex_);
+  return draft_lane_done_;
+}
+
 void Run::State::DraftLaneDone() {
   const std::lock_guard lock(mutex_);
   draft_lane_done_ = true;
   draft_lane_ended_.notify_all();
+}
+
+void Run::State::LoseDrafter(std::string cause) {
+  if (drafter->lost.exchange(true)) return;
+  Event event;
+  event.kind = Event::Kind::kDrafterLost;
+  event.message = std::move(cause);
+  events.Push(std::move(event));
+}
+
+void Run::State::CancelModels() {
+  const std::lock_guard lock(models_mutex_);
+  if (models_released_) return;
+  target->Cancel();
+  if (drafter) drafter->model->Cancel();
+}
+
+void Run::State::ReleaseModels() {
+  const std::lock_guard lock(models_mutex_);
+  models_released_ = true;
+  lease.reset();
 }
 
 Run::Run(std::shared_ptr<TargetModel> target, std::shared_ptr<Drafter> drafter,
@@ -25,23 +53,27 @@ Run::Run(std::shared_ptr<TargetModel> target, std::shared_ptr<Drafter> drafter,
     : state_(std::make_shared<State>(std::move(target), std::move(drafter), std::move(options))) {
   state_->strategy = make_strategy(&state_->counters);
   state_->target->ClearCancel();
+  if (state_->drafter) state_->drafter->model->ClearCancel();
   // The lanes hold the state themselves: one that is left behind must not lose it.
-  if (state_->drafter) {
-    state_->drafter->model->ClearCancel();
-    draft_thread_ = std::thread([state = state_] { DraftLane(state); });
-  }
   target_thread_ = std::thread([state = state_] { TargetLane(state); });
+  if (!state_->drafter) return;
+  try {
+    draft_thread_ = std::thread([state = state_] { DraftLane(state); });
+  } catch (const std::system_error& failure) {
+    state_->LoseDrafter(CauseOf(failure));
+    state_->DraftLaneDone();
+  }
 }
 
 Run::~Run() {
   Cancel();
   target_thread_.join();
   if (!draft_thread_.joinable()) return;
-  if (state_->WaitForDraftLane()) {
+  if (state_->draft_lane_done()) {
     draft_thread_.join();
   } else {
-    // It hangs in the drafter's code. The run is over for everybody else; the thread keeps what it
-    // uses alive.
+    // The target lane has waited for it: it hangs in the drafter's code. The run is over for
+    // everybody else; the thread keeps what it uses alive.
     draft_thread_.detach();
   }
 }
@@ -68,8 +100,7 @@ void Run::Finish() { state_->windows.Close(); }
 
 void Run::Cancel() {
   state_->windows.Cancel();
-  state_->target->Cancel();
-  if (state_->drafter) state_->drafter->model->Cancel();
+  state_->CancelModels();
 }
 
 std::vector<Event> Run::Poll(std::chrono::duration<double> timeout) {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "as2d/decode/draft_stream.h"
@@ -52,9 +53,8 @@ class WindowList {
   std::atomic<bool> cancelled_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Tasks [base_, base_ + tasks_.size()) are alive: those before are finished.
+  // Tasks [target_, target_ + tasks_.size()) are alive: those before are finished.
   std::deque<std::shared_ptr<WindowTask>> tasks_;
-  std::int64_t base_ = 0;
   std::int64_t target_ = 0;   // the target's cursor
   std::int64_t drafter_ = 0;  // the drafter's cursor
   bool closed_ = false;
@@ -64,11 +64,13 @@ struct Run::State {
   State(std::shared_ptr<TargetModel> t, std::shared_ptr<Drafter> d, RunOptions o)
       : target(std::move(t)),
         drafter(std::move(d)),
+        lease(std::move(o.lease)),
         options(std::move(o)),
         windows(options.max_lead_windows) {}
 
   const std::shared_ptr<TargetModel> target;
   const std::shared_ptr<Drafter> drafter;  // may be null
+  std::shared_ptr<void> lease;             // until the models are released
   const RunOptions options;
   Counters counters;
   EventQueue events;
@@ -78,12 +80,23 @@ struct Run::State {
 
   /// Waits for the draft lane to end, at most the grace time; false when it still runs.
   bool WaitForDraftLane();
+  bool draft_lane_done();
   void DraftLaneDone();
+
+  /// Tells once that the drafter is of no more use, and why.
+  void LoseDrafter(std::string cause);
+
+  /// Ends running calls of both models, unless they have been released.
+  void CancelModels();
+  /// The run is over: the models may be another run's from now on.
+  void ReleaseModels();
 
  private:
   std::mutex mutex_;
   std::condition_variable draft_lane_ended_;
   bool draft_lane_done_ = false;
+  std::mutex models_mutex_;
+  bool models_released_ = false;
 };
 
 }  // namespace as2d

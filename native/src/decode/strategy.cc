@@ -29,21 +29,20 @@ std::span<const TokenId> DecoupledDrafting::Candidates(std::size_t room) {
   const std::size_t budget = std::min(room, budget_->Next());
   const std::optional<std::size_t> position = aligner_.Position();
   if (!position || budget == 0) return {};
-  const std::span<const TokenId> candidates = aligner_.Candidates(budget);
-  if (candidates.empty()) return {};
-  if (*position != expected_) counters_->realignments.Add(1);
-  expected_ = *position;
-  counters_->lead_total.Add(static_cast<std::int64_t>(read_ - *position));
-  const std::size_t end = *position + candidates.size();
-  if (end > proposed_) {
-    used_ += static_cast<std::int64_t>(end - std::max(proposed_, *position));
-    proposed_ = end;
-  }
-  return candidates;
+  position_ = *position;
+  return aligner_.Candidates(budget);
 }
 
 void DecoupledDrafting::Verified(std::size_t proposed, std::size_t accepted) {
   budget_->Observe(proposed, accepted);
+  if (position_ != expected_) counters_->realignments.Add(1);
+  expected_ = position_;
+  counters_->lead_total.Add(static_cast<std::int64_t>(read_ - position_));
+  const std::size_t end = position_ + proposed;
+  if (end > proposed_) {
+    used_ += static_cast<std::int64_t>(end - std::max(proposed_, position_));
+    proposed_ = end;
+  }
 }
 
 void DecoupledDrafting::EndWindow() {

@@ -19,7 +19,9 @@ TargetDecoder::TargetDecoder(TargetModel& target, Strategy& strategy, bool exact
       events_(events),
       activity_(LaneName::kTarget, events) {}
 
-void TargetDecoder::DecodeWindow(WindowTask& task) {
+TargetDecoder::~TargetDecoder() { activity_.Set(Activity::kDone, -1); }
+
+bool TargetDecoder::DecodeWindow(WindowTask& task) {
   const auto start = std::chrono::steady_clock::now();
   committed_.clear();
   FinishReason reason = FinishReason::kCancelled;
@@ -29,7 +31,8 @@ void TargetDecoder::DecodeWindow(WindowTask& task) {
   } catch (const Cancelled&) {
   }
   strategy_.EndWindow();
-  counters_.windows.Add(1);
+  const bool complete = reason != FinishReason::kCancelled;
+  if (complete) counters_.windows.Add(1);
   Event event;
   event.kind = Event::Kind::kWindowFinished;
   event.window = task.window.index;
@@ -37,6 +40,8 @@ void TargetDecoder::DecodeWindow(WindowTask& task) {
   event.reason = reason;
   event.duration = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   events_.Push(std::move(event));
+  activity_.Set(Activity::kIdle, -1);
+  return complete;
 }
 
 FinishReason TargetDecoder::Decode(const Window& window) {
@@ -125,11 +130,12 @@ void Run::TargetLane(const std::shared_ptr<State>& state) {
     TargetDecoder decoder(*state->target, *state->strategy, state->options.exact, state->counters,
                           state->events);
     while (const std::shared_ptr<WindowTask> task = state->windows.NextForTarget()) {
-      decoder.DecodeWindow(*task);
+      // However it came to be cancelled: a run that gives up a window must not look complete.
+      if (!decoder.DecodeWindow(*task)) state->windows.Cancel();
       state->windows.TargetFinished(*task);
     }
   } catch (const std::exception& failure) {
-    error = failure.what();
+    error = CauseOf(failure);
   } catch (...) {
     error = "the target failed without saying why";
   }
@@ -137,14 +143,9 @@ void Run::TargetLane(const std::shared_ptr<State>& state) {
   state->windows.Cancel();  // whatever the drafter still does has no more use
   if (state->drafter) {
     state->drafter->model->Cancel();
-    if (!state->WaitForDraftLane()) {
-      state->drafter->lost = true;
-      Event event;
-      event.kind = Event::Kind::kDrafterLost;
-      event.message = "the drafter does not answer";
-      state->events.Push(std::move(event));
-    }
+    if (!state->WaitForDraftLane()) state->LoseDrafter("the drafter does not answer");
   }
+  state->ReleaseModels();
   state->wall_seconds.store(state->events.SecondsSinceStart());
   Event event;
   event.kind = Event::Kind::kRunFinished;

@@ -15,9 +15,13 @@ class TargetDecoder {
   TargetDecoder(TargetModel& target, Strategy& strategy, bool exact, Counters& counters,
                 EventQueue& events);
 
-  /// Decodes one window to its end and reports it; on Cancelled, what is committed stands.
-  /// Throws what the target throws, but for Cancelled.
-  void DecodeWindow(WindowTask& task);
+  ~TargetDecoder();
+  TargetDecoder(const TargetDecoder&) = delete;
+  TargetDecoder& operator=(const TargetDecoder&) = delete;
+
+  /// Decodes one window to its end and reports it; on Cancelled, what is committed stands, and it
+  /// returns false. Throws what the target throws, but for Cancelled.
+  bool DecodeWindow(WindowTask& task);
 
  private:
   FinishReason Decode(const Window& window);

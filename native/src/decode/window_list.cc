@@ -34,22 +34,22 @@ void WindowList::Cancel() {
 
 std::shared_ptr<WindowTask> WindowList::NextForTarget() {
   std::unique_lock lock(mutex_);
-  const auto available = [&] { return target_ < base_ + static_cast<std::int64_t>(tasks_.size()); };
+  const auto available = [&] { return !tasks_.empty(); };
   changed_.wait(lock, [&] { return available() || closed_ || cancelled(); });
   if (cancelled() || !available()) return nullptr;
-  return tasks_[static_cast<std::size_t>(target_ - base_)];
+  return tasks_.front();
 }
 
 std::shared_ptr<WindowTask> WindowList::NextForDrafter() {
   std::unique_lock lock(mutex_);
-  const auto end = [&] { return base_ + static_cast<std::int64_t>(tasks_.size()); };
+  const auto end = [&] { return target_ + static_cast<std::int64_t>(tasks_.size()); };
   changed_.wait(lock, [&] {
     drafter_ = std::max(drafter_, target_);  // what the target has finished is skipped
     return (drafter_ < end() && drafter_ <= target_ + max_lead_) ||
            (closed_ && drafter_ >= end()) || cancelled();
   });
   if (cancelled() || drafter_ >= end()) return nullptr;
-  return tasks_[static_cast<std::size_t>(drafter_++ - base_)];
+  return tasks_[static_cast<std::size_t>(drafter_++ - target_)];
 }
 
 void WindowList::TargetFinished(WindowTask& task) {
@@ -57,7 +57,6 @@ void WindowList::TargetFinished(WindowTask& task) {
   {
     const std::lock_guard lock(mutex_);
     tasks_.pop_front();
-    ++base_;
     ++target_;
   }
   changed_.notify_all();

@@ -24,10 +24,11 @@ namespace {
 constexpr std::size_t kPanel = 16;              // outputs, or positions, side by side
 constexpr std::size_t kPanelStep = 4 * kPanel;  // bytes for four inputs of a panel
 
-// Rounds to nearest even without a call, for |x| < 2^22; the compiler vectorises it.
+// Rounds to nearest even without a call, for |x| < 2^22; the compiler vectorises it. Anything else,
+// not a number included, gives some number.
 inline std::int32_t Round(float x) {
   constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23: the sum's last bits are the integer
-  return std::bit_cast<std::int32_t>(x + kMagic) - 0x4b400000;
+  return static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(x + kMagic) - 0x4b400000U);
 }
 
 // e^x for x <= 0, to about 2e-7 of its value; what is below e^-87 becomes about 1e-38.
@@ -126,8 +127,9 @@ QuantizedRow Quantize(const float* x, std::size_t n, std::int8_t* q) {
   row.scale = most / 127.0F;
   std::int32_t sum = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const std::int32_t value = Round(x[i] * inverse);
-    q[i] = static_cast<std::int8_t>(value);
+    // The sum is of what is stored, which is bounded whatever x is.
+    const auto value = static_cast<std::int8_t>(Round(x[i] * inverse));
+    q[i] = value;
     sum += value;
   }
   row.sum = sum;
@@ -316,7 +318,7 @@ struct SplitQuery {
     const std::int32_t upper = (whole + 64) >> 7;
     high[i] = static_cast<std::int8_t>(upper);
     low[i] = static_cast<std::int8_t>(whole - upper * 128);
-    sum += whole;
+    sum += 128 * high[i] + low[i];  // as in Quantize
   }
   return {most / kMost, 128 * sum};
 }
@@ -364,7 +366,8 @@ inline void Scores(const CrossHead& head, std::size_t panels, std::size_t size,
     std::int32_t weights[kPiece];
     std::int32_t part = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      weights[i] = Round(Exp(scores[begin + i] - most) * 65535.0F);
+      // In range already, but for a score that is not a number.
+      weights[i] = Round(Exp(scores[begin + i] - most) * 65535.0F) & 0xffff;
       part += weights[i];
     }
     for (std::size_t i = 0; i < count; ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -25,6 +26,10 @@ using kernels::Best;
 using kernels::Kernels;
 
 constexpr std::size_t kPanel = 16;
+// Beyond these the kernels' sums of 32 bits could overflow.
+constexpr std::size_t kMostInputs = 1 << 16;
+constexpr std::size_t kMostPositions = 1 << 16;
+constexpr std::size_t kMostHeadSize = 256;
 
 std::size_t Panels(std::size_t count) { return (count + kPanel - 1) / kPanel; }
 
@@ -56,6 +61,7 @@ class Call {
       return rows;
     }
     std::size_t last() const { return shape.empty() ? 1 : static_cast<std::size_t>(shape.back()); }
+    std::size_t size() const { return rows() * last(); }
     std::size_t at(std::size_t i) const { return static_cast<std::size_t>(shape.at(i)); }
   };
 
@@ -91,17 +97,27 @@ class Call {
   template <typename Work>
   void Parallel(std::size_t count, Work work) {
     if (count == 1) return work(std::size_t{0});
+    struct Shared {
+      Work& work;
+      std::atomic<bool> failed{false};
+    } shared{work};
     const auto run = [](void* object, std::size_t i) {
       AcquiredFrom(object);
-      (*static_cast<Work*>(object))(i);
+      Shared& ours = *static_cast<Shared*>(object);
+      try {
+        ours.work(i);
+      } catch (...) {  // nothing may be thrown through the runtime, least of all on its threads
+        ours.failed = true;
+      }
       ReleasedTo(object);
     };
-    ReleasedTo(&work);
+    ReleasedTo(&shared);
     Check(api_.Call<entry::KernelContext_ParallelFor>(
         static_cast<const OrtKernelContext*>(context_),
         static_cast<void (*)(void*, std::size_t)>(run), count, std::size_t{0},
-        static_cast<void*>(&work)));
-    AcquiredFrom(&work);
+        static_cast<void*>(&shared)));
+    AcquiredFrom(&shared);
+    if (shared.failed) throw Error("out of memory");
   }
 
  private:
@@ -177,7 +193,7 @@ class Linear {
     const auto x = call.Input<float>(0);
     const auto weight = call.Input<std::int8_t>(1);
     const auto scale = call.Input<float>(2);
-    const float* const bias = call.inputs() > 3 ? call.Input<float>(3).data : nullptr;
+    const auto bias = call.inputs() > 3 ? call.Input<float>(3) : Call::Values<const float>();
     const std::size_t rows = x.rows();
     const std::size_t k = x.last();
     const std::size_t outputs = scale.last();
@@ -185,6 +201,8 @@ class Linear {
     Require(weight.shape.size() == 4 && weight.at(0) == panels && weight.at(1) * 4 == k &&
                 weight.at(2) == kPanel && weight.at(3) == 4,
             "Linear: the weight does not fit its input and scale");
+    Require(k > 0 && k <= kMostInputs, "Linear: the number of inputs is out of range");
+    Require(bias.data == nullptr || bias.size() == outputs, "Linear: the bias is not as long");
     std::vector<std::int64_t> shape = x.shape;
     shape.back() = static_cast<std::int64_t>(outputs);
     float* const y = call.Output<float>(0, shape);
@@ -206,7 +224,7 @@ class Linear {
     call.Parallel((panels + per_task - 1) / per_task, [&](std::size_t task) {
       const std::size_t first = task * per_task;
       best.linear(weight.data + first * kPanel * k, std::min(per_task, panels - first),
-                  first * kPanel, outputs, k, q, row_facts, rows, scale.data, bias, y);
+                  first * kPanel, outputs, k, q, row_facts, rows, scale.data, bias.data, y);
     });
   }
 };
@@ -232,11 +250,11 @@ class SelfAttention {
     const std::size_t size = width / heads_;
     Require(width * 3 == x.last() && size * heads_ == width && size % kPanel == 0,
             "SelfAttention: the heads do not fit the width");
-    Require(past_k.shape.size() == 4 && past_k.shape == past_v.shape && past_k.at(1) == heads_ &&
-                past_k.at(3) == size,
+    Require(past_k.shape.size() == 4 && past_k.shape == past_v.shape && past_k.at(0) == 1 &&
+                past_k.at(1) == heads_ && past_k.at(3) == size,
             "SelfAttention: the caches do not fit the heads");
     const std::size_t context = past_k.at(2);
-    Require(*total.data >= static_cast<std::int32_t>(rows) &&
+    Require(total.size() == 1 && *total.data >= static_cast<std::int32_t>(rows) &&
                 static_cast<std::size_t>(*total.data) <= context,
             "SelfAttention: the rows do not fit the context");
     const std::size_t past = static_cast<std::size_t>(*total.data) - rows;
@@ -324,12 +342,12 @@ class CrossAttention {
     const std::size_t width = query.last();
     const std::size_t size = width / heads_;
     const std::size_t padded = Panels(positions_) * kPanel;
-    Require(size * heads_ == width && size % kPanel == 0,
+    Require(size * heads_ == width && size % kPanel == 0 && size <= kMostHeadSize,
             "CrossAttention: the heads do not fit the width");
+    Require(positions_ <= kMostPositions, "CrossAttention: too many positions");
     const std::size_t elements = width * padded;
-    Require(key.rows() * key.last() == elements && value.rows() * value.last() == elements &&
-                key_scale.rows() * key_scale.last() == width &&
-                value_scale.rows() * value_scale.last() == width,
+    Require(key.size() == elements && value.size() == elements && key_scale.size() == width &&
+                value_scale.size() == width,
             "CrossAttention: keys and values do not fit the query");
     float* const y = call.Output<float>(0, query.shape);
     call.Parallel(heads_, [&](std::size_t head) {
@@ -359,7 +377,8 @@ class Choose {
     const auto logits = call.Input<float>(0);
     const auto suppress = call.Input<float>(1);
     const std::size_t n = logits.last();
-    Require(suppress.rows() * suppress.last() == n, "Choose: suppress is not as long as a row");
+    Require(!logits.shape.empty() && n > 0 && suppress.size() == n,
+            "Choose: suppress is not as long as a row");
     std::vector<std::int64_t> shape = logits.shape;
     shape.pop_back();
     auto* const next = call.Output<std::int64_t>(0, shape);

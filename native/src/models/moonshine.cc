@@ -20,7 +20,7 @@ constexpr std::size_t kSpareTokens = 4;
 
 /// "present.0.decoder.key" -> "past_key_values.0.decoder.key".
 std::string PastOf(const std::string& present) {
-  return "past_key_values" + present.substr(present.find('.'));
+  return "past_key_values" + present.substr(std::min(present.find('.'), present.size()));
 }
 
 bool OfEncoder(const std::string& name) { return name.find(".encoder.") != std::string::npos; }

@@ -56,6 +56,11 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
   }
   for (const ValueInfo& input : decoder_->inputs()) {
     if (input.name.starts_with("past_")) {
+      if (input.shape.size() != 4 || input.shape[2] != context_) {
+        throw Error(decoder_->file().string() + ": input '" + input.name + "' is " +
+                    ShapeText(input.shape) + ", which does not hold the context of " +
+                    std::to_string(context_) + " that bundle.txt promises; pull the model again");
+      }
       cache_.emplace_back(input.name.substr(std::string("past_").size()),
                           Tensor(runtime, input.type, input.shape));
     } else if (input.name.starts_with("cross_") && encoder_->FindOutput(input.name) == nullptr) {
@@ -86,6 +91,7 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
   if (!bundle_.languages().empty()) {
     language_logits_ = floats({1, 2, static_cast<std::int64_t>(bundle_.languages().size())});
   }
+  StepOf(2, false, !bundle_.languages().empty());  // what does not fit is told now, not in a run
 }
 
 void WhisperModel::Encode(std::span<const float> samples) {
@@ -189,6 +195,7 @@ void WhisperDrafter::Begin(const Window& window) {
     if (code == window.language) {
       prompt_.push_back(token);
       prompt_.push_back(bundle.RequiredToken(window.translate ? "translate" : "transcribe"));
+      break;
     }
   }
   prompt_.push_back(bundle.RequiredToken("no_timestamps"));

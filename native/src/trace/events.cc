@@ -1,14 +1,15 @@
 #include "as2d/trace/events.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace as2d {
 
 void EventQueue::Push(Event event) {
-  event.seconds = SecondsSinceStart();
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
+    event.seconds = SecondsSinceStart();  // under the lock: later events have later times
     closed_ = event.kind == Event::Kind::kRunFinished;
     events_.push_back(std::move(event));
   }
@@ -16,8 +17,11 @@ void EventQueue::Push(Event event) {
 }
 
 std::vector<Event> EventQueue::Take(std::chrono::duration<double> timeout) {
+  // The clock's own type would overflow from some centuries on, and turn "for ever" into "not at
+  // all".
+  constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365);
   std::unique_lock lock(mutex_);
-  arrived_.wait_for(lock, timeout, [this] { return !events_.empty(); });
+  arrived_.wait_for(lock, std::min(timeout, kLongest), [this] { return !events_.empty(); });
   return std::exchange(events_, {});
 }
 

@@ -32,23 +32,16 @@ class DraftStream {
     return size + fits < capacity_;
   }
 
-  /// Producer: nothing more will come.
-  void Finish() { finished_.store(true, std::memory_order_release); }
-
   /// Consumer: all that is published so far; valid as long as the stream.
   std::span<const TokenId> Read() const {
     return {tokens_.get(), size_.load(std::memory_order_acquire)};
   }
-
-  /// Any thread: read it before `Read` to know that `Read` then returns the whole draft.
-  bool finished() const { return finished_.load(std::memory_order_acquire); }
 
  private:
   const std::size_t capacity_;
   const std::unique_ptr<TokenId[]> tokens_;
   // Apart, so that the consumer's polling does not slow the producer's writes to `tokens_`.
   alignas(64) std::atomic<std::size_t> size_{0};
-  std::atomic<bool> finished_{false};
 };
 
 }  // namespace as2d

@@ -47,7 +47,8 @@ class DraftModel {
  public:
   virtual ~DraftModel() = default;
 
-  /// Begins a window and forgets the last one. `window` stays valid until the next Begin.
+  /// Begins a window and forgets the last one. `window` stays valid until its
+  /// draft is complete or given up.
   virtual void Begin(const Window& window) = 0;
 
   /// Does one bounded piece of work (an encoder pass, or one step) and appends the tokens that came

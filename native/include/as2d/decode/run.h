@@ -44,6 +44,8 @@ struct RunOptions {
   /// lane and is destroyed on its thread. May be empty.
   std::function<std::shared_ptr<void>()> enter_target_lane;
   std::function<std::shared_ptr<void>()> enter_draft_lane;
+  /// Let go just before kRunFinished: from then on another run may use the models. May be null.
+  std::shared_ptr<void> lease;
 };
 
 using StrategyFactory = std::function<std::unique_ptr<Strategy>(Counters*)>;
@@ -53,7 +55,8 @@ using StrategyFactory = std::function<std::unique_ptr<Strategy>(Counters*)>;
 /// time, `Cancel` by any thread.
 class Run {
  public:
-  /// Without a drafter there is no draft lane. The models must not be used by another run.
+  /// Without a drafter there is no draft lane. The models must not be used by another run before
+  /// this one has told kRunFinished.
   Run(std::shared_ptr<TargetModel> target, std::shared_ptr<Drafter> drafter,
       const StrategyFactory& make_strategy, RunOptions options);
 
@@ -72,7 +75,8 @@ class Run {
   /// No more windows will come: the run ends when those queued are done.
   void Finish();
 
-  /// Ends the run soon: windows not finished are given up with what they have committed.
+  /// Ends the run soon: windows not finished are given up with what they have committed. Does
+  /// nothing to a run that is over, nor to a later one on the same models.
   void Cancel();
 
   /// Takes the events so far, waiting up to `timeout` for the first. The last event of a run is

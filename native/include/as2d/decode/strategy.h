@@ -32,7 +32,8 @@ class Strategy {
   /// Valid until the next call.
   virtual std::span<const TokenId> Candidates(std::size_t room) = 0;
 
-  /// What became of the candidates.
+  /// What became of the candidates: the first `proposed` were verified, the rest, if any, were of
+  /// no use. Not called when none was.
   virtual void Verified(std::size_t proposed, std::size_t accepted) = 0;
 
   /// The window is over.
@@ -71,6 +72,7 @@ class DecoupledDrafting final : public Strategy {
   Counters* const counters_;
   const DraftStream* stream_ = nullptr;
   std::size_t read_ = 0;      // draft tokens given to the aligner
+  std::size_t position_ = 0;  // where the last candidates begin
   std::size_t proposed_ = 0;  // draft tokens [0, proposed_) were proposed, or passed over
   std::size_t expected_ = 0;  // where the position would be had every token been the drafter's
   std::int64_t used_ = 0;     // draft tokens of this window that were ever proposed

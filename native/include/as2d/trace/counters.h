@@ -31,12 +31,12 @@ struct PhaseTimes {
 };
 
 struct Counters {
-  Counter windows;    ///< finished by the target
+  Counter windows;    ///< finished by the target, not given up
   Counter committed;  ///< tokens committed, end tokens not counted
   /// steps by the number of candidates in them; [0] counts the alone steps
   std::array<Counter, kMaxCountedCandidates + 1> steps;
   Counter proposed;      ///< candidates verified
-  Counter accepted;      ///< candidates committed
+  Counter accepted;      ///< candidates that were the target's own choice, end tokens included
   Counter realignments;  ///< times that the aligner moved to a place other than the next token
   Counter drafted;       ///< draft tokens published, in the target's vocabulary
   Counter stale_drafts;  ///< draft tokens never proposed before their window was over

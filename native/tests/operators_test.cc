@@ -1,0 +1,133 @@
+// The operators behind the runtime: what a graph may claim, and what they make of it.
+#include "as2d/kernels/operators.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "as2d/error.h"
+#include "as2d/runtime/session.h"
+#include "runtime_for_test.h"
+
+namespace as2d {
+namespace {
+
+// Enough of the protocol buffer encoding to write a graph of one node.
+std::string Varint(std::uint64_t value) {
+  std::string bytes;
+  for (; value > 127; value >>= 7) bytes += static_cast<char>(value % 128 + 128);
+  bytes += static_cast<char>(value);
+  return bytes;
+}
+std::string Field(int number, std::uint64_t value) {
+  return Varint(static_cast<std::uint64_t>(number) * 8) + Varint(value);
+}
+std::string Field(int number, const std::string& bytes) {
+  return Varint(static_cast<std::uint64_t>(number) * 8 + 2) + Varint(bytes.size()) + bytes;
+}
+
+/// A value whose rank is given and whose dimensions are left open.
+std::string Value(const std::string& name, ElementType type, std::size_t rank) {
+  std::string shape;
+  for (std::size_t i = 0; i < rank; ++i) shape += Field(1, std::string());
+  const std::string tensor = Field(1, static_cast<std::uint64_t>(type)) + Field(2, shape);
+  return Field(1, name) + Field(2, Field(1, tensor));
+}
+
+class OperatorsTest : public testing::Test {
+ protected:
+  /// Runs a graph of one operator on `inputs`; outputs are `o0`, `o1`, ... of the given types.
+  std::vector<Tensor> Run(const std::string& op, const std::vector<Tensor>& inputs,
+                          const std::vector<ElementType>& outputs, int heads = 0) {
+    std::string node;
+    std::string graph;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      names.push_back(std::string("i").append(std::to_string(i)));
+      node += Field(1, names.back());
+      graph += Field(11, Value(names.back(), inputs[i].type(), inputs[i].shape().size()));
+    }
+    std::vector<const char*> wanted;
+    static constexpr const char* kOutputs[] = {"o0", "o1", "o2"};
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      wanted.push_back(kOutputs[i]);
+      node += Field(2, std::string(kOutputs[i]));
+      graph += Field(12, Field(1, std::string(kOutputs[i])) +
+                             Field(2, Field(1, Field(1, static_cast<std::uint64_t>(outputs[i])))));
+    }
+    node += Field(4, op) + Field(7, std::string(kOperatorDomain));
+    if (heads > 0) {
+      constexpr std::uint64_t kInt = 2;
+      node += Field(5, Field(1, std::string("heads")) +
+                           Field(3, static_cast<std::uint64_t>(heads)) + Field(20, kInt));
+    }
+    const std::string model = Field(1, 8) +
+                              Field(8, Field(1, std::string(kOperatorDomain)) + Field(2, 1)) +
+                              Field(7, Field(1, node) + Field(2, std::string("one")) + graph);
+    const std::filesystem::path file =
+        std::filesystem::path(testing::TempDir()) / ("operators_test_" + op + ".onnx");
+    std::ofstream(file, std::ios::binary) << model;
+    const auto session = Session::Load(runtime_, file, {});
+    std::filesystem::remove(file);
+    std::vector<Session::Input> given;
+    for (std::size_t i = 0; i < inputs.size(); ++i) given.push_back({names[i].c_str(), &inputs[i]});
+    return session->Run(given, wanted);
+  }
+
+  Tensor Floats(Shape shape) { return Tensor(runtime_, ElementType::kFloat32, std::move(shape)); }
+
+  std::vector<Tensor> Linear(Shape x, Shape weight, Shape scale, Shape bias) {
+    std::vector<Tensor> inputs;
+    inputs.push_back(Floats(std::move(x)));
+    inputs.emplace_back(runtime_, ElementType::kInt8, std::move(weight));
+    inputs.push_back(Floats(std::move(scale)));
+    inputs.push_back(Floats(std::move(bias)));
+    return Run("Linear", inputs, {ElementType::kFloat32});
+  }
+
+  std::vector<Tensor> SelfAttention(Shape past, Shape total) {
+    std::vector<Tensor> inputs;
+    inputs.push_back(Floats({1, 2, 48}));
+    inputs.push_back(Floats(past));
+    inputs.push_back(Floats(past));
+    inputs.emplace_back(runtime_, ElementType::kInt32, std::move(total));
+    for (std::int32_t& value : inputs.back().values<std::int32_t>()) value = 2;
+    return Run("SelfAttention", inputs, std::vector<ElementType>(3, ElementType::kFloat32), 1);
+  }
+
+  std::vector<Tensor> Choose(Shape logits, Shape suppress) {
+    std::vector<Tensor> inputs;
+    inputs.push_back(Floats(std::move(logits)));
+    inputs.push_back(Floats(std::move(suppress)));
+    return Run("Choose", inputs, {ElementType::kInt64, ElementType::kFloat32});
+  }
+
+  const std::shared_ptr<Runtime> runtime_ = TestRuntime();
+};
+
+TEST_F(OperatorsTest, TakeWhatFits) {
+  EXPECT_EQ(Linear({1, 2, 8}, {2, 2, 16, 4}, {20}, {20})[0].shape(), (Shape{1, 2, 20}));
+  EXPECT_EQ(SelfAttention({1, 1, 4, 16}, {})[0].shape(), (Shape{1, 2, 16}));
+  EXPECT_EQ(Choose({1, 2, 5}, {5})[0].shape(), (Shape{1, 2}));
+}
+
+TEST_F(OperatorsTest, RefuseWhatDoesNotFit) {
+  EXPECT_THROW(Linear({1, 2, 8}, {2, 2, 16, 4}, {20}, {19}), Error) << "a short bias";
+  EXPECT_THROW(Linear({1, 2, 8}, {1, 2, 16, 4}, {20}, {20}), Error) << "too few outputs";
+  EXPECT_THROW(Linear({1, 2, 0}, {2, 0, 16, 4}, {20}, {20}), Error) << "no inputs";
+  EXPECT_THROW(Linear({1, 1, 65540}, {1, 16385, 16, 4}, {1}, {1}), Error)
+      << "more inputs than sums of 32 bits hold";
+  EXPECT_THROW(SelfAttention({0, 1, 4, 16}, {}), Error) << "caches without memory";
+  EXPECT_THROW(SelfAttention({1, 1, 1, 16}, {}), Error) << "more rows than positions";
+  EXPECT_THROW(SelfAttention({1, 1, 4, 16}, {0}), Error) << "no total";
+  EXPECT_THROW(Choose({}, {1}), Error) << "logits without a row";
+  EXPECT_THROW(Choose({1, 2, 0}, {0}), Error) << "nothing to choose from";
+}
+
+}  // namespace
+}  // namespace as2d
