@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from as2d_cli.audio.decode import AudioFile
+from as2d_cli.audio.decode import RATE, AudioFile
 from as2d_cli.audio.windows import AudioWindow, is_silent, windows
 from as2d_cli.bench.dataset import Clip
 from as2d_cli.decoding import Counters, Engine, Plan, Window, make_plan
@@ -261,7 +261,7 @@ def _judge(running: Sequence[Outcome], clip: Clip, pieces: Sequence[AudioWindow]
     name = str(clip.path)
     reference = next(o for o in running if o.contender == REFERENCE)
     said = reference.texts[name]
-    duration = sum(len(piece.samples) for piece in pieces) / 16_000
+    duration = sum(len(piece.samples) for piece in pieces) / RATE
     baseline = min(o.clip_seconds for o in running if o.contender.method == "target")
     for outcome in running:
         outcome.audio_seconds += duration

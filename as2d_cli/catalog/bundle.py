@@ -107,10 +107,6 @@ class Bundle:
         """
         return Vocabulary.read(self.path / self.vocabulary_file)
 
-    def knows(self, language: str) -> bool:
-        """Whether the model was made for this language code."""
-        return language in self.languages
-
     def write(self) -> None:
         """Write ``bundle.txt`` into the bundle's folder, whole or not at all."""
         lines = [_FIRST_LINE, *(f"{key}: {value}" for key, value in self._lines())]

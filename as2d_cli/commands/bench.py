@@ -169,11 +169,8 @@ def _write_json(path: Path, outcomes: list[Outcome]) -> None:
     import json as json_module
 
     from as2d_cli.bench.report import as_json
+    from as2d_cli.output.file import ResultFile
 
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        temporary.write_text(json_module.dumps(as_json(outcomes), indent=1, allow_nan=False) + "\n")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise As2dError(f"--json {path}: cannot be written ({error.strerror})") from None
+    with ResultFile(path, "--json") as result:
+        result.out.write(json_module.dumps(as_json(outcomes), indent=1, allow_nan=False) + "\n")
+        result.keep()

@@ -26,13 +26,14 @@ class ResultFile:
         out: where to write.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Raises As2dError when nothing can be written there, before any work is done."""
+    def __init__(self, path: Path, option: str = "--output") -> None:
+        """Raises As2dError, naming `option`, when nothing can be written there."""
         self._path = path
+        self._option = option
         self._temporary: Path | None = None
         try:
             if path.is_dir():
-                raise As2dError(f"--output {path} is a directory", remedy="give a file name")
+                raise As2dError(f"{option} {path} is a directory", remedy="give a file name")
             descriptor = _descriptor(path)
             if descriptor is not None:
                 raw = cast(BinaryIO, os.fdopen(os.dup(descriptor), "wb"))
@@ -49,10 +50,10 @@ class ResultFile:
                 raw = cast(BinaryIO, os.fdopen(number, "wb"))
         except OSError as e:
             raise As2dError(
-                f"cannot write --output {path}: {e.strerror}", remedy="choose another place"
+                f"cannot write {option} {path}: {e.strerror}", remedy="choose another place"
             ) from e
         self._raw = raw
-        self.out = Output(raw, f"--output {path}")
+        self.out = Output(raw, f"{option} {path}")
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +82,7 @@ class ResultFile:
                 self._temporary.replace(self._path)
                 self._temporary = None
         except OSError as e:
-            raise As2dError(f"cannot write --output {self._path}: {e.strerror}") from e
+            raise As2dError(f"cannot write {self._option} {self._path}: {e.strerror}") from e
 
     def _mode(self) -> int:
         """The permissions that a plain open() would have given, which mkstemp does not."""

@@ -41,12 +41,12 @@ class DraftWorker {
       if (!more) ready_.push_back(target_end_);
       if (ready_.empty()) continue;
       const bool room = task.stream.Append(ready_);
-      published = static_cast<std::int64_t>(task.stream.Read().size());
-      counters_.drafted.Add(published - std::exchange(counted_, published));
+      const auto before =
+          std::exchange(published, static_cast<std::int64_t>(task.stream.Read().size()));
+      counters_.drafted.Add(published - before);
       more = more && room;
       Report(index, published, !more);
     }
-    counted_ = 0;
     activity_.Set(Activity::kIdle, -1);
   }
 
@@ -84,7 +84,6 @@ class DraftWorker {
   Counters& counters_;
   EventQueue& events_;
   ActivityReporter activity_;
-  std::int64_t counted_ = 0;
   std::vector<TokenId> draft_;  // the drafter's tokens of one piece of work
   std::vector<TokenId> ready_;  // the same as target tokens
 };
