@@ -123,7 +123,7 @@ def _interface(bundle: Bundle, graphs: _Graphs) -> CheckResult:
         cache = [f"{kind}_{layer}" for layer in layers for kind in "kv"]
         parts = ("k", "k_scale", "v", "v_scale")
         audio = [f"cross_{part}_{layer}" for layer in layers for part in parts]
-        steps = ["tokens", "positions", "total_sequence_length", "suppress"]
+        steps = ["tokens", "positions", "places", "suppress"]
         results = ["next", "log_prob"] + ["language_logits"] * bool(bundle.language_tokens)
         wanted = (
             ["audio"],
@@ -163,13 +163,14 @@ def _pair(bundle: Bundle, graphs: _Graphs) -> CheckResult:
     """Encoder and decoder of one export, and ``bundle.txt`` of both."""
     if bundle.family == "whisper":
         produced = {n: list(s) for n, s in graphs.encoder_outputs.items()}
-        consumed = {n: list(s) for n, s in graphs.decoder_inputs.items() if n in produced}
+        # The decoder has a slot for each window in front.
+        consumed = {n: list(s[1:]) for n, s in graphs.decoder_inputs.items() if n in produced}
         stray = [n for n in graphs.decoder_inputs if n.startswith("cross_") and n not in produced]
-        cache = [1, bundle.heads, bundle.context, bundle.head_size]
+        cache = [bundle.heads, bundle.context, bundle.head_size]
         facts = [
             (consumed == produced and not stray, "encoder and decoder are not of one export"),
             (len(produced) == 4 * bundle.layers, f"has not the {bundle.layers} layers it should"),
-            (list(graphs.decoder_inputs["past_k_0"]) == cache, f"has no caches of {cache}"),
+            (list(graphs.decoder_inputs["past_k_0"][1:]) == cache, f"has no caches of {cache}"),
             (
                 list(graphs.decoder_inputs["suppress"]) == [bundle.vocabulary_size],
                 f"has not the {bundle.vocabulary_size} tokens it should",

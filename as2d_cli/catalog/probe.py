@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from as2d_cli.catalog.graphs.whisper import run_places
 from as2d_cli.catalog.runtime import GraphError, open_session
 
 Array = npt.NDArray[Any]
@@ -17,6 +18,7 @@ Array = npt.NDArray[Any]
 _ROWS = (1, 2, 3, 5, 8, 16)
 _EVEN = tuple(rows for rows in _ROWS if rows % 2 == 0)
 _PREFIX = 4
+_SLOTS = 2
 _THREADS = (1, 2)
 
 
@@ -54,7 +56,7 @@ def measure_row_invariance(decoder: Path) -> str:
 
     A decoder as ``graphs.whisper.write_decoder`` makes it is fed random audio keys and values and
     one fixed run of tokens, cut into steps of 1, 2, 3, 5, 8 and 16 rows, with one and with two
-    threads; right neighbours and wrong ones.
+    threads; right neighbours and wrong ones, neighbours in another slot and in another run.
 
     Raises:
         GraphError: the graph does not load or is of another family.
@@ -64,16 +66,32 @@ def measure_row_invariance(decoder: Path) -> str:
 
 
 def _same_rows(stepper: _Stepper) -> str:
-    runs = {rows: [stepper.run(rows), stepper.run(rows, wrong=True)] for rows in _ROWS}
-    reference, _ = runs[_EVEN[0]]
+    reference: dict[str, Array] = {}
+    for start, step in stepper.alone(_EVEN[0]):
+        for name, values in step.items():
+            before = reference.get(name, values[:, :0])
+            assert before.shape[1] == start - _PREFIX
+            reference[name] = np.concatenate([before, values], axis=1)
     for word, counts in (("any", _ROWS), ("even", _EVEN)):
-        if all(_identical(reference, run) for rows in counts for run in runs[rows]):
+        if all(
+            _identical(reference, start - _PREFIX, step)
+            for rows in counts
+            for steps in (stepper.alone, stepper.beside_wrong, stepper.beside_slot, stepper.in_run)
+            for start, step in steps(rows)
+        ):
             return word
     return "none"
 
 
+# Where in the run of tokens a step's rows begin, and their outputs by name.
+_Steps = Iterator[tuple[int, dict[str, Array]]]
+
+
 class _Stepper:
-    """Runs the same tokens through a Whisper decoder in steps of a chosen size."""
+    """Runs the same tokens through a Whisper decoder, in steps of a chosen number of rows.
+
+    There are two slots with the same audio. Each method yields the rows that hold the right tokens.
+    """
 
     def __init__(self, decoder: Path, threads: int) -> None:
         self._session = open_session(decoder, threads)
@@ -83,44 +101,91 @@ class _Stepper:
         random = np.random.default_rng(0)
         size = inputs["suppress"].shape[0]
         self._tokens = random.integers(0, size, _PREFIX + max(_ROWS))
+        self._wrong = np.flip(self._tokens)
         self._fixed: dict[str, Array] = {"suppress": np.zeros(size, dtype=np.float32)}
         self._caches: dict[str, Array] = {}
         for name, value in inputs.items():
             if name.startswith("cross_"):
-                self._fixed[name] = _audio(random, value.type, value.shape)
+                one = _audio(random, value.type, value.shape[1:])
+                self._fixed[name] = np.stack([one] * _SLOTS)
             elif name.startswith("past_"):
-                self._caches[name] = np.zeros(value.shape, dtype=np.float32)
+                shape = [_SLOTS, *value.shape[1:]]
+                self._caches[name] = np.zeros(shape, dtype=np.float32)
         self._outputs = [value.name for value in self._session.get_outputs()]
 
-    def run(self, rows: int, *, wrong: bool = False) -> dict[str, Array]:
-        """Outputs by name for all tokens, in steps of ``rows``.
+    def alone(self, rows: int) -> _Steps:
+        """``rows`` right tokens a step."""
+        caches = self._begin(0)
+        for start in range(_PREFIX, len(self._tokens), rows):
+            right = self._right(start, rows)
+            yield start, self._step(caches, (right, run_places(start, len(right))))
 
-        Args:
-            rows: rows of each step.
-            wrong: take one token a step and fill the other rows with wrong tokens.
-        """
+    def beside_wrong(self, rows: int) -> _Steps:
+        """One right token a step, and wrong ones after it."""
+        caches = self._begin(0)
+        for start in range(_PREFIX, len(self._tokens)):
+            tokens = np.concatenate([self._right(start, 1), self._wrong[: rows - 1]])
+            step = self._step(caches, (tokens, run_places(start, rows)))
+            yield start, {name: values[:, :1] for name, values in step.items()}
+
+    def beside_slot(self, rows: int) -> _Steps:
+        """The right tokens are in the second slot, as many wrong ones in the first."""
+        caches = self._begin(1)
+        half = rows // 2
+        for start in range(_PREFIX, len(self._tokens), half) if half else ():
+            right = self._right(start, half)
+            wrong = self._wrong[: rows - len(right)]
+            step = self._step(
+                caches,
+                (wrong, run_places(start, len(wrong))),
+                (right, run_places(start, len(right), slot=1)),
+            )
+            yield start, {name: values[:, len(wrong) :] for name, values in step.items()}
+
+    def in_run(self, rows: int) -> _Steps:
+        """One right token, a run of wrong ones after it, and a run of right ones behind those."""
+        caches = self._begin(0)
+        half = rows // 2
+        for start in range(_PREFIX, len(self._tokens), half) if rows > 2 else ():
+            first, right = self._right(start, 1), self._right(start + 1, half - 1)
+            wrong = self._wrong[: rows - 1 - len(right)]
+            shared = start + 1
+            begin = shared + len(wrong)
+            step = self._step(
+                caches,
+                (first, run_places(start, 1)),
+                (wrong, run_places(shared, len(wrong))),
+                (right, run_places(begin, len(right), shared=shared, begin=begin)),
+            )
+            yield (
+                start,
+                {
+                    name: np.delete(values, np.s_[1 : 1 + len(wrong)], axis=1)
+                    for name, values in step.items()
+                },
+            )
+            # What was accepted of the second run goes to where the first one is.
+            right = np.concatenate([right, self._wrong[: rows - len(right)]])
+            self._step(caches, (right, run_places(shared, rows)))
+
+    def _begin(self, slot: int) -> dict[str, Array]:
         caches = dict(self._caches)
-        self._step(caches, self._tokens[:_PREFIX], 0)
-        collected: list[dict[str, Array]] = []
-        stride = 1 if wrong else rows
-        for start in range(_PREFIX, len(self._tokens), stride):
-            tokens = self._tokens[start : start + stride]
-            others = np.flip(self._tokens)[: rows - stride]
-            step = self._step(caches, np.concatenate([tokens, others]), start)
-            collected.append({name: value[:, :stride] for name, value in step.items()})
-        return {
-            name: np.concatenate([step[name] for step in collected], axis=1)
-            for name in collected[0]
-        }
+        self._step(caches, (self._tokens[:_PREFIX], run_places(0, _PREFIX, slot=slot)))
+        return caches
 
-    def _step(self, caches: dict[str, Array], tokens: Array, past: int) -> dict[str, Array]:
-        total = past + len(tokens)
+    def _right(self, start: int, count: int) -> Array:
+        return self._tokens[start : start + count]
+
+    def _step(self, caches: dict[str, Array], *runs: tuple[Array, Array]) -> dict[str, Array]:
+        tokens, places = (np.concatenate(parts) for parts in zip(*runs, strict=True))
+        # Where a row stands in its text: as many are before it as it sees.
+        positions = places[:, 2] + places[:, 1] - places[:, 3]
         feeds = {
             **self._fixed,
             **caches,
             "tokens": tokens[None],
-            "positions": np.arange(past, total),
-            "total_sequence_length": np.array(total, dtype=np.int32),
+            "positions": positions.astype(np.int64),
+            "places": places,
         }
         results = dict(zip(self._outputs, self._session.run(None, feeds), strict=True))
         for name in caches:
@@ -136,5 +201,8 @@ def _audio(random: np.random.Generator, element: str, shape: Sequence[int]) -> A
     return random.integers(np.iinfo(kind).min + 1, np.iinfo(kind).max, shape, dtype=kind)
 
 
-def _identical(one: dict[str, Array], other: dict[str, Array]) -> bool:
-    return all(np.array_equal(values, other[name]) for name, values in one.items())
+def _identical(reference: dict[str, Array], start: int, step: dict[str, Array]) -> bool:
+    return all(
+        np.array_equal(reference[name][:, start : start + values.shape[1]], values)
+        for name, values in step.items()
+    )

@@ -136,41 +136,69 @@ TEST_P(KernelsTest, LinearIsExactInIntegersForEveryShape) {
   }
 }
 
-TEST_P(KernelsTest, SelfAttentionFollowsItsDefinitionAndRewinds) {
+TEST_P(KernelsTest, SelfAttentionFollowsItsDefinition) {
   constexpr std::size_t kSize = 32;
   constexpr std::size_t kWidth = 64;
-  constexpr std::size_t kContext = 40;
+  constexpr std::size_t kRows = 20;
   const std::size_t head = 1;
-  const Floats x = Random(20 * 3 * kWidth);
-  const auto row = [&](std::size_t r) { return x.data() + r * 3 * kWidth + head * kSize; };
-  Floats cache_k(kContext * kSize);
-  Floats cache_v(kContext * kSize);
-  Floats y(20 * kWidth);
-  kernels().self_attention(row(0), 20, kWidth, kSize, 0, cache_k.data(), cache_v.data(),
-                           y.data() + head * kSize);
-  for (std::size_t r = 0; r < 20; ++r) {
+  const Floats query = Random(kRows * kWidth);
+  const Floats key = Random(kRows * kSize);
+  const Floats value = Random(kRows * kSize);
+  std::vector<Place> places(kRows);
+  for (std::size_t r = 0; r < kRows; ++r) places[r].at = r;
+  Floats y(kRows * kWidth);
+  kernels().self_attention(query.data() + head * kSize, kWidth, places.data(), kRows, kWidth, kSize,
+                           key.data(), value.data(), 0, y.data() + head * kSize);
+  for (std::size_t r = 0; r < kRows; ++r) {
     std::vector<double> weight(r + 1);
     double sum = 0;
     for (std::size_t t = 0; t <= r; ++t) {
       double score = 0;
-      for (std::size_t i = 0; i < kSize; ++i) score += double(row(r)[i]) * row(t)[kWidth + i];
+      for (std::size_t i = 0; i < kSize; ++i) {
+        score += double(query[r * kWidth + head * kSize + i]) * key[t * kSize + i];
+      }
       sum += weight[t] = std::exp(score / std::sqrt(double(kSize)));
     }
     for (std::size_t i = 0; i < kSize; ++i) {
       double expected = 0;
-      for (std::size_t t = 0; t <= r; ++t) expected += weight[t] / sum * row(t)[2 * kWidth + i];
+      for (std::size_t t = 0; t <= r; ++t) expected += weight[t] / sum * value[t * kSize + i];
       ASSERT_NEAR(y[r * kWidth + head * kSize + i], expected, 1e-5);
     }
   }
-  // The same rows alone, after a detour that is rewound.
-  Floats alone(3 * kWidth);
-  for (std::size_t r = 10; r < 20; ++r) {
-    kernels().self_attention(row(0), 3, kWidth, kSize, r, cache_k.data(), cache_v.data(),
-                             alone.data() + head * kSize);
-    kernels().self_attention(row(r), 1, kWidth, kSize, r, cache_k.data(), cache_v.data(),
-                             alone.data() + head * kSize);
-    for (std::size_t i = head * kSize; i < (head + 1) * kSize; ++i) {
-      ASSERT_EQ(alone[i], y[r * kWidth + i]) << "bit for bit";
+}
+
+TEST_P(KernelsTest, SelfAttentionSeesASequenceWhereverItLies) {
+  constexpr std::size_t kSize = 64;
+  constexpr std::size_t kContext = 60;
+  constexpr std::size_t kSlot = kContext * kSize;
+  const Floats query = Random(kSize);
+  for (const std::size_t length : {1U, 2U, 17U, 31U}) {
+    Floats key = Random(2 * kSlot);
+    Floats value = Random(2 * kSlot);
+    Floats whole(kSize);
+    const Place run = {.slot = 0, .at = length - 1, .shared = 0, .begin = 0};
+    kernels().self_attention(query.data(), 0, &run, 1, kSize, kSize, key.data(), value.data(),
+                             kSlot, whole.data());
+    for (std::size_t shared = 0; shared < length; ++shared) {
+      for (const std::size_t begin : {shared, shared + 1, std::size_t{29}}) {
+        if (begin < shared) continue;
+        // The same sequence in the other slot: its start, a gap, the rest.
+        Floats keys = Random(2 * kSlot);
+        Floats values = Random(2 * kSlot);
+        const auto lay = [&](const Floats& from, Floats& to) {
+          std::copy_n(from.data(), shared * kSize, to.data() + kSlot);
+          std::copy_n(from.data() + shared * kSize, (length - shared) * kSize,
+                      to.data() + kSlot + begin * kSize);
+        };
+        lay(key, keys);
+        lay(value, values);
+        const Place place = {
+            .slot = 1, .at = begin + length - shared - 1, .shared = shared, .begin = begin};
+        Floats y(kSize);
+        kernels().self_attention(query.data(), 0, &place, 1, kSize, kSize, keys.data(),
+                                 values.data(), kSlot, y.data());
+        ASSERT_EQ(y, whole) << length << ' ' << shared << ' ' << begin << ", bit for bit";
+      }
     }
   }
 }

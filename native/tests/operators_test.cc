@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,7 +45,8 @@ class OperatorsTest : public testing::Test {
  protected:
   /// Runs a graph of one operator on `inputs`; outputs are `o0`, `o1`, ... of the given types.
   std::vector<Tensor> Run(const std::string& op, const std::vector<Tensor>& inputs,
-                          const std::vector<ElementType>& outputs, int heads = 0) {
+                          const std::vector<ElementType>& outputs,
+                          const std::map<std::string, std::uint64_t>& attributes = {}) {
     std::string node;
     std::string graph;
     std::vector<std::string> names;
@@ -61,10 +64,9 @@ class OperatorsTest : public testing::Test {
                              Field(2, Field(1, Field(1, static_cast<std::uint64_t>(outputs[i])))));
     }
     node += Field(4, op) + Field(7, std::string(kOperatorDomain));
-    if (heads > 0) {
+    for (const auto& [name, value] : attributes) {
       constexpr std::uint64_t kInt = 2;
-      node += Field(5, Field(1, std::string("heads")) +
-                           Field(3, static_cast<std::uint64_t>(heads)) + Field(20, kInt));
+      node += Field(5, Field(1, name) + Field(3, value) + Field(20, kInt));
     }
     const std::string model = Field(1, 8) +
                               Field(8, Field(1, std::string(kOperatorDomain)) + Field(2, 1)) +
@@ -90,14 +92,36 @@ class OperatorsTest : public testing::Test {
     return Run("Linear", inputs, {ElementType::kFloat32});
   }
 
-  std::vector<Tensor> SelfAttention(Shape past, Shape total) {
+  /// Two rows with the given places.
+  std::vector<Tensor> SelfAttention(Shape past, const std::vector<std::int32_t>& places) {
     std::vector<Tensor> inputs;
     inputs.push_back(Floats({1, 2, 48}));
     inputs.push_back(Floats(past));
     inputs.push_back(Floats(past));
-    inputs.emplace_back(runtime_, ElementType::kInt32, std::move(total));
-    for (std::int32_t& value : inputs.back().values<std::int32_t>()) value = 2;
-    return Run("SelfAttention", inputs, std::vector<ElementType>(3, ElementType::kFloat32), 1);
+    inputs.push_back(Lines(places));
+    return Run("SelfAttention", inputs, std::vector<ElementType>(3, ElementType::kFloat32),
+               {{"heads", 1}});
+  }
+
+  /// Places as a tensor of four numbers a line.
+  Tensor Lines(const std::vector<std::int32_t>& places) {
+    Tensor lines(runtime_, ElementType::kInt32,
+                 {static_cast<std::int64_t>(places.size()) / 4, std::int64_t{4}});
+    std::copy(places.begin(), places.end(), lines.values<std::int32_t>().begin());
+    return lines;
+  }
+
+  /// Two rows over 16 positions; the caches have `slots`.
+  std::vector<Tensor> CrossAttention(std::int64_t slots, const std::vector<std::int32_t>& places) {
+    std::vector<Tensor> inputs;
+    inputs.push_back(Floats({1, 2, 16}));
+    inputs.emplace_back(runtime_, ElementType::kUint8, Shape{slots, 1, 1, 4, 16, 4});
+    inputs.push_back(Floats({slots, 1, 16}));
+    inputs.emplace_back(runtime_, ElementType::kInt8, Shape{slots, 1, 1, 4, 16, 4});
+    inputs.push_back(Floats({slots, 1, 16}));
+    inputs.push_back(Lines(places));
+    return Run("CrossAttention", inputs, {ElementType::kFloat32},
+               {{"heads", 1}, {"positions", 16}});
   }
 
   std::vector<Tensor> Choose(Shape logits, Shape suppress) {
@@ -112,7 +136,9 @@ class OperatorsTest : public testing::Test {
 
 TEST_F(OperatorsTest, TakeWhatFits) {
   EXPECT_EQ(Linear({1, 2, 8}, {2, 2, 16, 4}, {20}, {20})[0].shape(), (Shape{1, 2, 20}));
-  EXPECT_EQ(SelfAttention({1, 1, 4, 16}, {})[0].shape(), (Shape{1, 2, 16}));
+  EXPECT_EQ(SelfAttention({1, 1, 4, 16}, {0, 0, 0, 0, 0, 1, 0, 0})[0].shape(), (Shape{1, 2, 16}));
+  EXPECT_EQ(SelfAttention({2, 1, 4, 16}, {1, 0, 0, 0, 1, 3, 1, 2})[0].shape(), (Shape{1, 2, 16}));
+  EXPECT_EQ(CrossAttention(2, {0, 0, 0, 0, 1, 9, 9, 9})[0].shape(), (Shape{1, 2, 16}));
   EXPECT_EQ(Choose({1, 2, 5}, {5})[0].shape(), (Shape{1, 2}));
 }
 
@@ -122,9 +148,15 @@ TEST_F(OperatorsTest, RefuseWhatDoesNotFit) {
   EXPECT_THROW(Linear({1, 2, 0}, {2, 0, 16, 4}, {20}, {20}), Error) << "no inputs";
   EXPECT_THROW(Linear({1, 1, 65540}, {1, 16385, 16, 4}, {1}, {1}), Error)
       << "more inputs than sums of 32 bits hold";
-  EXPECT_THROW(SelfAttention({0, 1, 4, 16}, {}), Error) << "caches without memory";
-  EXPECT_THROW(SelfAttention({1, 1, 1, 16}, {}), Error) << "more rows than positions";
-  EXPECT_THROW(SelfAttention({1, 1, 4, 16}, {0}), Error) << "no total";
+  EXPECT_THROW(SelfAttention({0, 1, 4, 16}, {0, 0, 0, 0, 0, 1, 0, 0}), Error) << "no slots";
+  EXPECT_THROW(SelfAttention({1, 1, 1, 16}, {0, 0, 0, 0, 0, 1, 0, 0}), Error) << "a full context";
+  EXPECT_THROW(SelfAttention({1, 1, 4, 16}, {0, 0, 0, 0}), Error) << "a row without a place";
+  EXPECT_THROW(SelfAttention({1, 1, 4, 16}, {0, 0, 0, 0, 1, 1, 0, 0}), Error) << "no such slot";
+  EXPECT_THROW(SelfAttention({1, 1, 4, 16}, {0, 0, 0, 0, -1, 1, 0, 0}), Error) << "negative";
+  EXPECT_THROW(SelfAttention({1, 1, 4, 16}, {0, 0, 0, 0, 0, 1, 0, 2}), Error) << "begins after";
+  EXPECT_THROW(SelfAttention({1, 1, 4, 16}, {0, 0, 0, 0, 0, 2, 2, 1}), Error) << "seen twice";
+  EXPECT_THROW(CrossAttention(1, {0, 0, 0, 0, 1, 1, 0, 0}), Error) << "no such slot";
+  EXPECT_THROW(CrossAttention(0, {0, 0, 0, 0, 0, 1, 0, 0}), Error) << "no slots";
   EXPECT_THROW(Choose({}, {1}), Error) << "logits without a row";
   EXPECT_THROW(Choose({1, 2, 0}, {0}), Error) << "nothing to choose from";
 }

@@ -19,7 +19,7 @@ from as2d_cli.catalog.graphs.blocks import (
     pack_tiles,
     quantise_outputs,
 )
-from as2d_cli.catalog.graphs.whisper import log_mel, write_decoder, write_encoder
+from as2d_cli.catalog.graphs.whisper import log_mel, run_places, write_decoder, write_encoder
 from as2d_cli.catalog.probe import measure_row_invariance
 from as2d_cli.catalog.runtime import GraphError, open_session
 from as2d_cli.catalog.weights.whisper import read_whisper
@@ -81,11 +81,11 @@ class Decoder:
     def step(self, tokens: list[int], past: int) -> Feeds:
         total = past + len(tokens)
         feeds = {
-            **self.cross,
+            **{name: values[None] for name, values in self.cross.items()},
             **self.caches,
             "tokens": np.array([tokens]),
             "positions": np.arange(past, total),
-            "total_sequence_length": np.array(total, dtype=np.int32),
+            "places": run_places(past, len(tokens)),
             "suppress": self.suppress,
         }
         names = [value.name for value in self.runner.get_outputs()]

@@ -12,7 +12,7 @@ from as2d_cli.catalog import Bundle, ensure_bundle
 from as2d_cli.catalog.check import check_bundle
 from as2d_cli.catalog.graphs import mel
 from as2d_cli.catalog.graphs.blocks import FLOAT, GraphBuilder
-from as2d_cli.catalog.graphs.whisper import log_mel
+from as2d_cli.catalog.graphs.whisper import log_mel, run_places
 from as2d_cli.catalog.runtime import open_session
 from tests.catalog import reference
 
@@ -42,9 +42,8 @@ def greedy(bundle: Bundle, audio: Any) -> list[int]:
     """The target alone, one row a step: what an exact engine gives."""
     encoder, decoder = open_session(bundle.encoder_path), open_session(bundle.decoder_path)
     outputs = [value.name for value in encoder.get_outputs()]
-    feeds: dict[str, Any] = dict(
-        zip(outputs, encoder.run(None, {"audio": audio[None]}), strict=True)
-    )
+    made = encoder.run(None, {"audio": audio[None]})
+    feeds = {name: values[None] for name, values in zip(outputs, made, strict=True)}
     shape = (1, bundle.heads, bundle.context, bundle.head_size)
     caches = {
         f"past_{kind}_{layer}": np.zeros(shape, dtype=np.float32)
@@ -64,7 +63,7 @@ def greedy(bundle: Bundle, audio: Any) -> list[int]:
             **caches,
             "tokens": np.array([tokens]),
             "positions": np.arange(past, total),
-            "total_sequence_length": np.array(total, dtype=np.int32),
+            "places": run_places(past, len(tokens)),
             "suppress": suppress,
         }
         found = dict(zip(names, decoder.run(None, step_feeds), strict=True))

@@ -20,11 +20,11 @@ Array = npt.NDArray[Any]
 _FACES = {
     "Linear": ("x:f3 weight:b4 scale:f1 bias:f1", "y:f3"),
     "SelfAttention": (
-        "query_key_value:f3 past_k:f4 past_v:f4 total_sequence_length:i0",
+        "query_key_value:f3 past_k:f4 past_v:f4 places:i2",
         "y:f3 present_k:f4 present_v:f4",
     ),
     "QuantizeCross": ("key:f3 value:f3", "k:u5 k_scale:f2 v:b5 v_scale:f2"),
-    "CrossAttention": ("query:f3 k:u5 k_scale:f2 v:b5 v_scale:f2", "y:f3"),
+    "CrossAttention": ("query:f3 k:u6 k_scale:f3 v:b6 v_scale:f3 places:i2", "y:f3"),
     "Choose": ("logits:f3 suppress:f1", "next:l2 log_prob:f2"),
 }
 _ELEMENTS = {

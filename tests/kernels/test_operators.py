@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from as2d_cli.catalog.graphs.blocks import pack_tiles, quantise_outputs
+from as2d_cli.catalog.graphs.whisper import run_places
 from tests.kernels.operators import (
     Array,
     Operator,
@@ -33,7 +35,9 @@ def normal(seed: int, *shape: int) -> Array:
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
-def assert_rows_stand_alone(operator: Operator, argument: str, x: Array, **others: Array) -> None:
+def assert_rows_stand_alone(
+    operator: Callable[..., list[Array]], argument: str, x: Array, **others: Array
+) -> None:
     """Row r has the same bits alone, and first or last of any batch, with other rows around it."""
     whole = operator(**{argument: x}, **others)
     for rows in ROWS:
@@ -121,9 +125,9 @@ def test_linear_of_zeros(tmp_path: Path) -> None:
 class Caches:
     """Caches that the operator reads and writes in place."""
 
-    def __init__(self, operator: Operator, heads: int, size: int) -> None:
+    def __init__(self, operator: Operator, heads: int, size: int, slots: int = 1) -> None:
         self._operator = operator
-        shape = (1, heads, CAPACITY, size)
+        shape = (slots, heads, CAPACITY, size)
         # What nobody wrote may hold anything.
         self._values = {
             f"past_{kind}": onnxruntime.OrtValue.ortvalue_from_numpy(
@@ -134,10 +138,13 @@ class Caches:
 
     def step(self, rows: Array, past: int) -> Array:
         """Attention of rows [R, 3 W] that follow ``past`` positions."""
+        return self.place(rows, run_places(past, len(rows)))
+
+    def place(self, rows: Array, places: Array) -> Array:
+        """Attention of rows [R, 3 W] at these places."""
         binding = self._operator.session.io_binding()
         binding.bind_cpu_input("query_key_value", rows[None])
-        total = np.array(past + len(rows), dtype=np.int32)
-        binding.bind_cpu_input("total_sequence_length", total)
+        binding.bind_cpu_input("places", places)
         binding.bind_output("y", "cpu")
         for name, value in self._values.items():
             binding.bind_ortvalue_input(name, value)
@@ -204,7 +211,7 @@ def test_self_attention_copies_caches_that_are_not_shared(tmp_path: Path) -> Non
     for start, stop in ((0, 3), (3, 7)):
         y, past["past_k"], past["past_v"] = operator(
             query_key_value=rows[None, start:stop],
-            total_sequence_length=np.array(stop, dtype=np.int32),
+            places=run_places(start, stop - start),
             **past,
         )
         np.testing.assert_array_equal(y[0], whole[start:stop])
@@ -219,16 +226,43 @@ def test_self_attention_fills_its_capacity(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("total", [2, CAPACITY + 1])
-def test_self_attention_refuses_impossible_positions(tmp_path: Path, total: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_self_attention_in_slots_and_runs(tmp_path: Path, threads: int) -> None:
+    heads, size = 2, 64
+    operator = Operator(tmp_path, "SelfAttention", threads=threads, heads=heads)
+    texts = normal(1, 3, 12, 3 * heads * size)
+    texts[1, :5] = texts[0, :5]  # Two runs after one past; the third text is in the other slot.
+    expected = [Caches(operator, heads, size).step(text, 0) for text in texts]
+    caches = Caches(operator, heads, size, slots=2)
+    caches.place(
+        np.concatenate([texts[2, :3], texts[0, :4]]),
+        np.concatenate([run_places(0, 3, slot=1), run_places(0, 4)]),
+    )
+    found = caches.place(
+        np.concatenate([texts[0, 4:], texts[2, 3:], texts[1, 5:]]),
+        np.concatenate(
+            [
+                run_places(4, 8),
+                run_places(3, 9, slot=1),
+                run_places(30, 7, shared=5, begin=30),
+            ]
+        ),
+    )
+    np.testing.assert_array_equal(found[:8], expected[0][4:])
+    np.testing.assert_array_equal(found[8:17], expected[2][3:])
+    np.testing.assert_array_equal(found[17:], expected[1][5:])
+
+
+@pytest.mark.parametrize("past", [-1, CAPACITY - 2])
+def test_self_attention_refuses_impossible_positions(tmp_path: Path, past: int) -> None:
     operator = Operator(tmp_path, "SelfAttention", heads=2)
-    past = np.zeros((1, 2, CAPACITY, 16), np.float32)
+    caches = np.zeros((1, 2, CAPACITY, 16), np.float32)
     with pytest.raises(Exception, match="SelfAttention"):
         operator(
             query_key_value=normal(1, 1, 3, 96),
-            past_k=past,
-            past_v=past,
-            total_sequence_length=np.array(total, dtype=np.int32),
+            past_k=caches,
+            past_v=caches,
+            places=run_places(past, 3),
         )
 
 
@@ -285,8 +319,24 @@ def test_quantize_cross_of_zeros(tmp_path: Path) -> None:
 # CrossAttention
 
 
-def cross(folder: Path, heads: int, positions: int, threads: int = 1) -> Operator:
-    return Operator(folder, "CrossAttention", threads=threads, heads=heads, positions=positions)
+class Cross:
+    """The operator over the audio of one slot, or as ``audio_of`` says of each row."""
+
+    def __init__(self, folder: Path, heads: int, positions: int, threads: int = 1) -> None:
+        self._operator = Operator(
+            folder, "CrossAttention", threads=threads, heads=heads, positions=positions
+        )
+
+    def __call__(self, query: Array, **held: Array) -> list[Array]:
+        slot = {name: values[None] for name, values in held.items()}
+        return self._operator(query=query, places=run_places(0, query.shape[1]), **slot)
+
+    def among(self, query: Array, audio_of: list[int], audios: list[dict[str, Array]]) -> Array:
+        """Rows [R, W], row r over the audio ``audio_of[r]``."""
+        places = run_places(0, len(query))
+        places[:, 0] = audio_of
+        slots = {name: np.stack([held[name] for held in audios]) for name in audios[0]}
+        return np.asarray(self._operator(query=query[None], places=places, **slots)[0][0])
 
 
 def audio(folder: Path, heads: int, size: int, positions: int) -> dict[str, Array]:
@@ -307,7 +357,7 @@ def test_cross_attention_is_near(
 ) -> None:
     held = audio(tmp_path, heads, size, positions)
     query = sharpness * normal(3, MOST, heads * size)
-    (found,) = cross(tmp_path, heads, positions)(query=query[None], **held)
+    (found,) = Cross(tmp_path, heads, positions)(query=query[None], **held)
     expected = expected_cross(query, held, positions)
     assert found.shape == (1, *query.shape)
     # Queries and weights have 16 bits: what is lost is lost in keys and values.
@@ -320,15 +370,31 @@ def test_cross_attention_rows_stand_alone(
     tmp_path: Path, heads: int, size: int, positions: int, threads: int
 ) -> None:
     held = audio(tmp_path, heads, size, positions)
-    operator = cross(tmp_path, heads, positions, threads)
+    operator = Cross(tmp_path, heads, positions, threads)
     assert_rows_stand_alone(operator, "query", normal(3, 1, MOST, heads * size), **held)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_cross_attention_takes_each_row_to_its_slot(tmp_path: Path, threads: int) -> None:
+    heads, size, positions = 2, 64, 37
+    shape = 1, positions, heads * size
+    audios = [
+        quantised(tmp_path, heads, normal(seed, *shape), normal(seed + 10, *shape))
+        for seed in range(3)
+    ]
+    query = normal(3, MOST, heads * size)
+    operator = Cross(tmp_path, heads, positions, threads)
+    alone = [operator(query=query[None], **held)[0][0] for held in audios]
+    for audio_of in ([2] * MOST, [r % 3 for r in range(MOST)], [r // 7 % 3 for r in range(MOST)]):
+        expected = np.stack([alone[slot][row] for row, slot in enumerate(audio_of)])
+        np.testing.assert_array_equal(operator.among(query, audio_of, audios), expected)
 
 
 @pytest.mark.parametrize("positions", [1, 15, 17, 37, 1500])
 def test_cross_attention_sees_no_position_beyond_the_last(tmp_path: Path, positions: int) -> None:
     heads, size = 2, 16
     held = audio(tmp_path, heads, size, positions)
-    operator = cross(tmp_path, heads, positions)
+    operator = Cross(tmp_path, heads, positions)
     query = normal(3, 1, 5, heads * size)
     (before,) = operator(query=query, **held)
     inside = positions % 16
@@ -352,7 +418,7 @@ def test_cross_attention_does_not_saturate(tmp_path: Path) -> None:
     query = np.full((3, heads * size), 2.0, np.float32)
     query[1] *= -1
     query[2] *= 0.01
-    operator = cross(tmp_path, heads, positions)
+    operator = Cross(tmp_path, heads, positions)
     (found,) = operator(query=query[None], **held)
     np.testing.assert_allclose(found, -3.0, rtol=1e-3)
     # Values that tell the two kinds of position apart.
@@ -363,7 +429,7 @@ def test_cross_attention_does_not_saturate(tmp_path: Path) -> None:
 
 def test_cross_attention_of_zeros(tmp_path: Path) -> None:
     shape = 1, 37, 32
-    operator = cross(tmp_path, 2, 37)
+    operator = Cross(tmp_path, 2, 37)
     held = audio(tmp_path, 2, 16, 37)
     query = normal(3, 1, 3, 32)
     query[0, 1] = 0

@@ -158,20 +158,23 @@ def write_encoder(model: Whisper, path: Path, *, signed_weights: bool = True) ->
 def write_decoder(model: Whisper, path: Path, language_tokens: Sequence[int]) -> list[Path]:
     """Write the graph of one decoder step over R rows; returns the files written.
 
-    Inputs: ``tokens`` int64 [1, R], ``positions`` int64 [R], ``total_sequence_length`` int32 [],
-    ``suppress`` float32 [vocabulary] (added to the logits), ``past_k_{l}``/``past_v_{l}`` float32
-    [1, heads, context, head size], and ``audio_tensors`` as the encoder gives them. Outputs:
-    ``next`` int64 [1, R], ``log_prob`` float32 [1, R] of it, ``language_logits`` float32
+    Inputs: ``tokens`` int64 [1, R], ``positions`` int64 [R] (where a row stands in its text),
+    ``places`` int32 [R, 4] (where it stands in the caches: slot, at, shared, begin, see
+    native/include/as2d/kernels/operators.h), ``suppress`` float32 [vocabulary] (added to the
+    logits), ``past_k_{l}``/``past_v_{l}`` float32 [slots, heads, context, head size], and
+    ``audio_tensors`` as the encoder gives them with slots in front. Outputs: ``next`` int64
+    [1, R], ``log_prob`` float32 [1, R] of it, ``language_logits`` float32
     [1, R, len(language_tokens)] before suppression (only with language tokens),
     ``present_k_{l}``/``present_v_{l}``, to be bound on the past buffers.
 
-    A row's numbers are the same whatever R is and whatever the rows after it are.
+    A row's numbers are the same whatever R is, whatever the other rows are and wherever in the
+    caches it and what it sees lie.
     """
     graph = GraphBuilder("whisper_decoder")
     vocabulary = model.vocabulary_size
     tokens = graph.input("tokens", INT64, [1, "rows"])
     positions = graph.input("positions", INT64, ["rows"])
-    graph.input("total_sequence_length", INT32, [])
+    graph.input("places", INT32, ["rows", 4])
     suppress = graph.input("suppress", FLOAT, [vocabulary])
 
     x = _embed(graph, model.decoder, tokens, positions)
@@ -190,18 +193,18 @@ def write_decoder(model: Whisper, path: Path, language_tokens: Sequence[int]) ->
     graph.output("log_prob", FLOAT, [1, "rows"])
     if language_tokens:
         graph.output("language_logits", FLOAT, [1, "rows", len(language_tokens)])
-    cache = [1, model.decoder_heads, model.context, model.head_size]
+    cache: list[int | str] = ["slots", model.decoder_heads, model.context, model.head_size]
     for layer in range(len(model.decoder.layers)):
         for kind in "kv":
             graph.input(f"past_{kind}_{layer}", FLOAT, cache)
             graph.output(f"present_{kind}_{layer}", FLOAT, cache)
-        for tensor in audio_tensors(model, layer):
-            graph.input(*tensor)
+        for name, element, shape in audio_tensors(model, layer):
+            graph.input(name, element, ["slots", *shape])
     return graph.save(path)
 
 
 def audio_tensors(model: Whisper, layer: int) -> list[tuple[str, int, list[int]]]:
-    """What the encoder hands to a decoder layer: names, ONNX element types and shapes.
+    """What the encoder hands to one slot of a decoder layer: names, ONNX element types, shapes.
 
     ``cross_k_{l}`` uint8 [heads, P, head size / 4, 16, 4] with P = ceil(positions / 16), and
     ``cross_v_{l}`` int8 [heads, head size / 16, 4 P, 16, 4], each with the scale of every
@@ -216,6 +219,21 @@ def audio_tensors(model: Whisper, layer: int) -> list[tuple[str, int, list[int]]
         (f"cross_v_{layer}", INT8, [heads, size // 16, 4 * tiles, 16, 4]),
         (f"cross_v_scale_{layer}", FLOAT, [heads, size]),
     ]
+
+
+def run_places(
+    past: int, rows: int, *, slot: int = 0, shared: int = 0, begin: int = 0
+) -> npt.NDArray[np.int32]:
+    """The input ``places`` for ``rows`` rows in a run that begins at position ``past``.
+
+    Args:
+        shared: positions at the start of the slot that the rows see, if not all before them.
+        begin: from where on they see all before them.
+    """
+    places = np.empty((rows, 4), dtype=np.int32)
+    places[:] = slot, 0, shared, begin
+    places[:, 1] = past + np.arange(rows)
+    return places
 
 
 def log_mel(graph: GraphBuilder, audio: str, bands: int) -> str:
@@ -308,7 +326,7 @@ def _decoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
         attended = graph.fresh("attended")
         graph.node(
             "SelfAttention",
-            [stacked, *caches, "total_sequence_length"],
+            [stacked, *caches, "places"],
             [attended, f"present_k_{index}", f"present_v_{index}"],
             domain=AS2D,
             heads=heads,
@@ -318,7 +336,7 @@ def _decoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
         query = graph.linear(normed, layer.cross.query)
         attended = graph.node(
             "CrossAttention",
-            [query, *(name for name, _, _ in audio_tensors(model, index))],
+            [query, *(name for name, _, _ in audio_tensors(model, index)), "places"],
             domain=AS2D,
             heads=heads,
             positions=model.audio_positions,

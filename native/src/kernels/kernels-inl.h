@@ -214,37 +214,42 @@ void Linear(const std::int8_t* weight, std::size_t panels, std::size_t first, st
   }
 }
 
-[[gnu::noinline]] void SelfAttentionRow(const float* query, std::size_t size, std::size_t length,
-                                        const float* cache_k, const float* cache_v, float* scores,
-                                        float* y) {
-  const float scale = 1.0F / std::sqrt(static_cast<float>(size));
-  for (std::size_t t = 0; t < length; ++t) {
-    scores[t] = Dot(query, cache_k + t * size, size) * scale;
-  }
-  const float most = Max(scores, length);
-  for (std::size_t t = 0; t < length; ++t) scores[t] = Exp(scores[t] - most);
-  const float inverse = 1.0F / Sum(scores, length);
-  std::fill_n(y, size, 0.0F);
-  for (std::size_t t = 0; t < length; ++t) {
-    const float weight = scores[t] * inverse;
-    const float* const value = cache_v + t * size;
-    for (std::size_t i = 0; i < size; ++i) y[i] += weight * value[i];
+// A stretch of positions of one row. The code for both stretches of a row is one, so that a
+// position's share of the work does not depend on which of them it is in.
+[[gnu::noinline]] void ScorePositions(const float* query, std::size_t size, float scale,
+                                      const float* key, std::size_t count, float* scores) {
+  for (std::size_t t = 0; t < count; ++t) scores[t] = Dot(query, key + t * size, size) * scale;
+}
+
+[[gnu::noinline]] void MixPositions(const float* weights, float inverse, const float* value,
+                                    std::size_t count, std::size_t size, float* y) {
+  for (std::size_t t = 0; t < count; ++t) {
+    const float weight = weights[t] * inverse;
+    for (std::size_t i = 0; i < size; ++i) y[i] += weight * value[t * size + i];
   }
 }
 
-void SelfAttention(const float* query_key_value, std::size_t rows, std::size_t width,
-                   std::size_t size, std::size_t past, float* cache_k, float* cache_v, float* y) {
+void SelfAttention(const float* query, std::size_t query_stride, const Place* places,
+                   std::size_t rows, std::size_t width, std::size_t size, const float* cache_k,
+                   const float* cache_v, std::size_t slot_stride, float* y) {
   thread_local std::vector<float> memory;
-  float* const scores = Keep(memory, past + rows);
-  const std::size_t stride = 3 * width;
-  for (std::size_t r = 0; r < rows; ++r) {
-    const float* const row = query_key_value + r * stride;
-    std::memcpy(cache_k + (past + r) * size, row + width, size * sizeof *row);
-    std::memcpy(cache_v + (past + r) * size, row + 2 * width, size * sizeof *row);
-  }
-  for (std::size_t r = 0; r < rows; ++r) {
-    SelfAttentionRow(query_key_value + r * stride, size, past + r + 1, cache_k, cache_v, scores,
-                     y + r * width);
+  const float scale = 1.0F / std::sqrt(static_cast<float>(size));
+  for (std::size_t r = 0; r < rows; ++r, query += query_stride, y += width) {
+    const Place& place = places[r];
+    const std::size_t own = place.at + 1 - place.begin;
+    const std::size_t length = place.shared + own;
+    float* const scores = Keep(memory, length);
+    const float* const key = cache_k + place.slot * slot_stride;
+    const float* const value = cache_v + place.slot * slot_stride;
+    const std::size_t begin = place.begin * size;
+    ScorePositions(query, size, scale, key, place.shared, scores);
+    ScorePositions(query, size, scale, key + begin, own, scores + place.shared);
+    const float most = Max(scores, length);
+    for (std::size_t t = 0; t < length; ++t) scores[t] = Exp(scores[t] - most);
+    const float inverse = 1.0F / Sum(scores, length);
+    std::fill_n(y, size, 0.0F);
+    MixPositions(scores, inverse, value, place.shared, size, y);
+    MixPositions(scores + place.shared, inverse, value + begin, own, size, y);
   }
 }
 

@@ -20,6 +20,14 @@ struct CrossHead {
   const float* value_scale;
 };
 
+/// Which positions of which slot a row of SelfAttention sees: [0, shared) and [begin, at].
+struct Place {
+  std::size_t slot;
+  std::size_t at;
+  std::size_t shared;
+  std::size_t begin;
+};
+
 struct Kernels {
   const char* name;
 
@@ -34,11 +42,12 @@ struct Kernels {
                  const QuantizedRow* quantized, std::size_t rows, const float* scale,
                  const float* bias, float* y);
 
-  /// One head of SelfAttention. query_key_value points at the head's query in the first row, rows
-  /// are `stride` floats apart, key and value follow at `width` and 2 * `width`; caches are
-  /// [context, size] of this head; y rows are `width` apart.
-  void (*self_attention)(const float* query_key_value, std::size_t rows, std::size_t width,
-                         std::size_t size, std::size_t past, float* cache_k, float* cache_v,
+  /// One head of SelfAttention, when all keys and values are in the caches. Query rows are
+  /// `query_stride` floats apart, y rows `width`; caches are [context, size] of this head in slot
+  /// 0, and slots are `slot_stride` floats apart.
+  void (*self_attention)(const float* query, std::size_t query_stride, const Place* places,
+                         std::size_t rows, std::size_t width, std::size_t size,
+                         const float* cache_k, const float* cache_v, std::size_t slot_stride,
                          float* y);
 
   /// One head of QuantizeCross: key and value rows are `width` floats apart.

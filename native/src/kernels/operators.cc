@@ -229,6 +229,23 @@ class Linear {
   }
 };
 
+/// Rows in the slots of caches: `places` i32 [R,4], lines of slot, at, shared, begin.
+std::vector<kernels::Place> Places(const Call::Values<const std::int32_t>& places, std::size_t rows,
+                                   std::size_t slots) {
+  Require(places.shape.size() == 2 && places.at(0) == rows && places.at(1) == 4,
+          "places: there must be four numbers a row");
+  std::vector<kernels::Place> result(rows);
+  for (std::size_t r = 0; r < rows; ++r) {
+    const std::int32_t* const line = places.data + 4 * r;
+    Require(std::all_of(line, line + 4, [](std::int32_t number) { return number >= 0; }),
+            "places: a number is negative");
+    const auto number = [&](std::size_t i) { return static_cast<std::size_t>(line[i]); };
+    result[r] = {.slot = number(0), .at = number(1), .shared = number(2), .begin = number(3)};
+    Require(result[r].slot < slots, "places: there is no such slot");
+  }
+  return result;
+}
+
 class SelfAttention {
  public:
   static constexpr const char* kName = "SelfAttention";
@@ -244,29 +261,46 @@ class SelfAttention {
     const auto x = call.Input<float>(0);
     const auto past_k = call.Input<float>(1);
     const auto past_v = call.Input<float>(2);
-    const auto total = call.Input<std::int32_t>(3);
     const std::size_t rows = x.rows();
     const std::size_t width = x.last() / 3;
     const std::size_t size = width / heads_;
     Require(width * 3 == x.last() && size * heads_ == width && size % kPanel == 0,
             "SelfAttention: the heads do not fit the width");
-    Require(past_k.shape.size() == 4 && past_k.shape == past_v.shape && past_k.at(0) == 1 &&
-                past_k.at(1) == heads_ && past_k.at(3) == size,
+    Require(past_k.shape.size() == 4 && past_k.shape == past_v.shape && past_k.at(1) == heads_ &&
+                past_k.at(3) == size,
             "SelfAttention: the caches do not fit the heads");
     const std::size_t context = past_k.at(2);
-    Require(total.size() == 1 && *total.data >= static_cast<std::int32_t>(rows) &&
-                static_cast<std::size_t>(*total.data) <= context,
-            "SelfAttention: the rows do not fit the context");
-    const std::size_t past = static_cast<std::size_t>(*total.data) - rows;
+    const std::vector<kernels::Place> places =
+        Places(call.Input<std::int32_t>(3), rows, past_k.at(0));
+    for (const kernels::Place& place : places) {
+      Require(place.shared <= place.begin && place.begin <= place.at && place.at < context,
+              "SelfAttention: a row's positions are out of order or beyond the context");
+    }
     std::vector<std::int64_t> shape = x.shape;
     shape.back() = static_cast<std::int64_t>(width);
     float* const y = call.Output<float>(0, shape);
     float* const cache_k = Present(call, 1, past_k);
     float* const cache_v = Present(call, 2, past_v);
-    call.Parallel(heads_, [&](std::size_t head) {
-      Best().self_attention(x.data + head * size, rows, width, size, past,
-                            cache_k + head * context * size, cache_v + head * context * size,
-                            y + head * size);
+    const std::size_t head_stride = context * size;
+    const std::size_t slot_stride = heads_ * head_stride;
+    for (std::size_t r = 0; r < rows; ++r) {
+      for (std::size_t head = 0; head < heads_; ++head) {
+        const float* const key = x.data + r * 3 * width + width + head * size;
+        const std::size_t to =
+            places[r].slot * slot_stride + head * head_stride + places[r].at * size;
+        std::copy_n(key, size, cache_k + to);
+        std::copy_n(key + width, size, cache_v + to);
+      }
+    }
+    constexpr std::size_t kTaskRows = 4;
+    const std::size_t groups = (rows + kTaskRows - 1) / kTaskRows;
+    call.Parallel(heads_ * groups, [&](std::size_t task) {
+      const std::size_t head = task / groups;
+      const std::size_t row = task % groups * kTaskRows;
+      Best().self_attention(x.data + row * 3 * width + head * size, 3 * width, &places[row],
+                            std::min(kTaskRows, rows - row), width, size,
+                            cache_k + head * head_stride, cache_v + head * head_stride, slot_stride,
+                            y + row * width + head * size);
     });
   }
 
@@ -325,8 +359,8 @@ class CrossAttention {
   static constexpr const char* kName = "CrossAttention";
   static constexpr std::array kInputs = {ElementType::kFloat32, ElementType::kUint8,
                                          ElementType::kFloat32, ElementType::kInt8,
-                                         ElementType::kFloat32};
-  static constexpr std::size_t kRequiredInputs = 5;
+                                         ElementType::kFloat32, ElementType::kInt32};
+  static constexpr std::size_t kRequiredInputs = 6;
   static constexpr std::array kOutputs = {ElementType::kFloat32};
 
   explicit CrossAttention(const Attributes& attributes)
@@ -345,21 +379,48 @@ class CrossAttention {
     Require(size * heads_ == width && size % kPanel == 0 && size <= kMostHeadSize,
             "CrossAttention: the heads do not fit the width");
     Require(positions_ <= kMostPositions, "CrossAttention: too many positions");
+    const std::size_t slots = key.shape.empty() ? 0 : key.at(0);
     const std::size_t elements = width * padded;
-    Require(key.size() == elements && value.size() == elements && key_scale.size() == width &&
-                value_scale.size() == width,
+    Require(key.size() == slots * elements && value.size() == slots * elements &&
+                key_scale.size() == slots * width && value_scale.size() == slots * width,
             "CrossAttention: keys and values do not fit the query");
+    const std::vector<kernels::Place> places = Places(call.Input<std::int32_t>(5), rows, slots);
+    const std::vector<Group> groups = GroupsOf(places);
     float* const y = call.Output<float>(0, query.shape);
-    call.Parallel(heads_, [&](std::size_t head) {
-      const std::size_t offset = head * padded * size;
-      Best().cross_attention(query.data + head * size, rows, width, size, positions_,
-                             {key.data + offset, key_scale.data + head * size, value.data + offset,
-                              value_scale.data + head * size},
-                             y + head * size);
+    // Groups of a head are neighbours: the second finds keys and values in the cache.
+    call.Parallel(heads_ * groups.size(), [&](std::size_t task) {
+      const std::size_t head = task / groups.size();
+      const Group& group = groups[task % groups.size()];
+      const std::size_t at = group.slot * heads_ + head;
+      const std::size_t to = group.row * width + head * size;
+      Best().cross_attention(query.data + to, group.rows, width, size, positions_,
+                             {key.data + at * padded * size, key_scale.data + at * size,
+                              value.data + at * padded * size, value_scale.data + at * size},
+                             y + to);
     });
   }
 
  private:
+  /// Neighbouring rows of one slot, at most as many as the kernel takes at once.
+  struct Group {
+    std::size_t slot;
+    std::size_t row;
+    std::size_t rows;
+  };
+
+  static std::vector<Group> GroupsOf(const std::vector<kernels::Place>& places) {
+    constexpr std::size_t kMost = 4;
+    std::vector<Group> groups;
+    for (std::size_t r = 0; r < places.size(); ++r) {
+      if (!groups.empty() && groups.back().slot == places[r].slot && groups.back().rows < kMost) {
+        ++groups.back().rows;
+      } else {
+        groups.push_back({places[r].slot, r, 1});
+      }
+    }
+    return groups;
+  }
+
   const std::size_t heads_;
   const std::size_t positions_;
 };

@@ -46,13 +46,18 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
   // What the encoder says of the audio is what the decoder asks of it, by name.
   for (const ValueInfo& output : encoder_->outputs()) {
     const ValueInfo* const input = decoder_->FindInput(output.name);
-    if (input == nullptr || input->type != output.type || input->shape != output.shape) {
+    // The decoder has one more dimension, the slots, in front.
+    if (input == nullptr || input->type != output.type || input->shape.empty() ||
+        !std::equal(input->shape.begin() + 1, input->shape.end(), output.shape.begin(),
+                    output.shape.end())) {
       throw Error(decoder_->file().string() + " and " + encoder_->file().string() +
                   " do not belong together: they differ in '" + output.name +
                   "'; pull the model again");
     }
-    cross_.emplace_back(output.name, Tensor(runtime, output.type, output.shape));
-    encoder_binding_->BindOutput(output.name, cross_.back().second);
+    Shape shape = input->shape;
+    shape[0] = 1;
+    cross_.emplace_back(output.name, Tensor(runtime, output.type, std::move(shape)));
+    encoder_binding_->BindOutput(output.name, cross_.back().second.View(output.shape));
   }
   for (const ValueInfo& input : decoder_->inputs()) {
     if (input.name.starts_with("past_")) {
@@ -61,8 +66,10 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
                     ShapeText(input.shape) + ", which does not hold the context of " +
                     std::to_string(context_) + " that bundle.txt promises; pull the model again");
       }
+      Shape shape = input.shape;
+      shape[0] = 1;
       cache_.emplace_back(input.name.substr(std::string("past_").size()),
-                          Tensor(runtime, input.type, input.shape));
+                          Tensor(runtime, input.type, std::move(shape)));
     } else if (input.name.starts_with("cross_") && encoder_->FindOutput(input.name) == nullptr) {
       throw Error(encoder_->file().string() + ": has no output '" + input.name +
                   "', which the decoder needs; pull the model again");
@@ -71,7 +78,7 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
 
   tokens_ = Tensor(runtime, ElementType::kInt64, {1, context_});
   positions_ = Tensor(runtime, ElementType::kInt64, {context_});
-  total_ = Tensor(runtime, ElementType::kInt32, {});
+  places_ = Tensor(runtime, ElementType::kInt32, {context_, 4});
   next_ = Tensor(runtime, ElementType::kInt64, {1, context_});
   suppress_ = floats({vocabulary_size_});
   begin_suppress_ = floats({vocabulary_size_});
@@ -120,7 +127,7 @@ WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, bool begin, bool lang
   const auto count = static_cast<std::int64_t>(rows);
   binding.BindInput("tokens", tokens_.View({1, count}));
   binding.BindInput("positions", positions_.View({count}));
-  binding.BindInput("total_sequence_length", total_);
+  binding.BindInput("places", places_.View({count, 4}));
   binding.BindInput("suppress", begin ? begin_suppress_ : suppress_);
   for (const auto& [name, tensor] : cross_) binding.BindInput(name, tensor);
   for (const auto& [suffix, tensor] : cache_) {
@@ -133,6 +140,13 @@ WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, bool begin, bool lang
   return *step;
 }
 
+void WhisperModel::Place(std::size_t row, int at) {
+  positions_.values<std::int64_t>()[row] = at;
+  std::int32_t* const place = &places_.values<std::int32_t>()[4 * row];
+  std::fill_n(place, 4, 0);  // slot 0, and everything up to the row
+  place[1] = at;
+}
+
 void WhisperModel::Forward(std::span<const TokenId> rows, int past, bool begin,
                            std::span<TokenId> next) {
   const std::size_t count = rows.size();
@@ -143,10 +157,8 @@ void WhisperModel::Forward(std::span<const TokenId> rows, int past, bool begin,
   }
   for (std::size_t i = 0; i < count; ++i) {
     tokens_.values<std::int64_t>()[i] = rows[i];
-    positions_.values<std::int64_t>()[i] = past + static_cast<int>(i);
+    Place(i, past + static_cast<int>(i));
   }
-  const int total = past + static_cast<int>(count);
-  total_.values<std::int32_t>()[0] = total;
   StepOf(count, begin, false).binding.Run(&canceller_);
   const std::span<const std::int64_t> chosen = next_.values<std::int64_t>();
   for (std::size_t i = 0; i < count; ++i) next[i] = static_cast<TokenId>(chosen[i]);
@@ -159,9 +171,8 @@ std::vector<std::pair<std::string, float>> WhisperModel::LanguageProbabilities()
   const TokenId start = bundle_.RequiredToken("start");
   for (std::size_t i = 0; i < 2; ++i) {
     tokens_.values<std::int64_t>()[i] = start;
-    positions_.values<std::int64_t>()[i] = static_cast<std::int64_t>(i);
+    Place(i, static_cast<int>(i));
   }
-  total_.values<std::int32_t>()[0] = 2;
   StepOf(2, false, true).binding.Run(&canceller_);
   const std::span<const float> logits = language_logits_.values<float>().first(languages.size());
   const float most = *std::max_element(logits.begin(), logits.end());

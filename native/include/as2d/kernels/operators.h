@@ -17,16 +17,22 @@ namespace as2d {
 ///   -> f32 [1,R,N]. weight[a,b,i,j] belongs to output 16a+i and input 4b+j, zero where there is no
 ///   such output; scale turns an output's integers into its weights. K is a multiple of 4. Rows are
 ///   quantised to signed 8 bits, one scale a row (Dettmers et al. 2022, "vector-wise").
-/// - SelfAttention(query_key_value f32 [1,R,3W], past_k, past_v f32 [1,h,C,d], total i32 [])
-///   -> f32 [1,R,W], present_k, present_v; attribute heads = h. Causal; the rows are the last R of
-///   `total` positions. Whatever the caches held at and after total-R is overwritten: a rewind is a
-///   smaller total. Bind present over past: they are only copied when they are different memory.
+/// - SelfAttention(query_key_value f32 [1,R,3W], past_k, past_v f32 [S,h,C,d], places i32 [R,4])
+///   -> f32 [1,R,W], present_k, present_v; attribute heads = h. S slots hold a context each. A line
+///   of places is (slot, at, shared, begin), shared <= begin <= at < C: the row's key and value go
+///   to position `at` of its slot, over whatever was there, and the row sees positions [0, shared)
+///   and [begin, at] of the slot, other rows of this call included. R rows in a run after `past`
+///   positions are (slot, past+r, 0, 0); a second run from the same past may lie anywhere behind
+///   it, with shared = past and begin = its first position. A row's numbers depend on the sequence
+///   of positions that it sees, not on where they lie. Two rows of a call may not have one place.
+///   Bind present over past: they are only copied when they are different memory.
 /// - QuantizeCross(key f32 [1,T,W], value f32 [1,T,W]) -> key u8 [h,P,d/4,16,4], key_scale f32
 ///   [h,d], value i8 [h,d/16,4P,16,4], value_scale f32 [h,d]; P = ceil(T/16); attribute heads. One
 ///   scale a channel; keys are stored with 128 added. d is a multiple of 16.
-/// - CrossAttention(query f32 [1,R,W] and those four) -> f32 [1,R,W]; attributes heads and
-///   positions = T. Queries and attention weights are taken at 16 bits, so that what is lost is
-///   lost in keys and values alone.
+/// - CrossAttention(query f32 [1,R,W], those four with slots S in front of their dimensions, places
+///   i32 [R,4]) -> f32 [1,R,W]; attributes heads and positions = T. Of places only the slot counts.
+///   Queries and attention weights are taken at 16 bits, so that what is lost is lost in keys and
+///   values alone.
 /// - Choose(logits f32 [1,R,V], suppress f32 [V]) -> next i64 [1,R], log_prob f32 [1,R]: the first
 ///   largest of logits + suppress, and its log-probability.
 inline constexpr char kOperatorDomain[] = "as2d";

@@ -49,6 +49,8 @@ class WhisperModel {
  private:
   struct Step;
   Step& StepOf(std::size_t rows, bool begin, bool languages);
+  /// Row `row` of the next step stands at position `at` and sees all up to it.
+  void Place(std::size_t row, int at);
 
   const Bundle bundle_;
   const int context_;
@@ -62,7 +64,7 @@ class WhisperModel {
   Tensor audio_;
   // By name; those of the caches without "past_" or "present_".
   std::vector<std::pair<std::string, Tensor>> cross_, cache_;
-  Tensor tokens_, positions_, total_, next_, language_logits_;
+  Tensor tokens_, positions_, places_, next_, language_logits_;
   Tensor suppress_, begin_suppress_;
   std::unique_ptr<Binding> encoder_binding_;
   // One binding for each number of rows that has occurred: nothing is bound anew from step to step.
