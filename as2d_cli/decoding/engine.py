@@ -12,7 +12,7 @@ from as2d_cli import _native
 from as2d_cli.decoding.counters import Counters
 from as2d_cli.decoding.events import Event, event_from_native
 from as2d_cli.decoding.ort_library import ort_library
-from as2d_cli.decoding.plan import Plan
+from as2d_cli.decoding.plan import Plan, needs_drafter
 from as2d_cli.errors import As2dError, ExitStatus
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Engine:
         except _native.NativeError as error:
             raise As2dError(str(error), status=ExitStatus.UNAVAILABLE) from error
         warnings = []
-        if drafter is not None and plan.method == "as2d":
+        if drafter is not None and needs_drafter(plan.method):
             try:
                 native.load_drafter(drafter.path, *_lane(plan.draft_cores, plan.pin))
             except _native.NativeError as error:
@@ -177,18 +177,26 @@ class Engine:
         return max(found, key=lambda entry: entry[1])
 
     def start(
-        self, draft: bool = True, *, budget: int | None = None, exact: bool | None = None
+        self,
+        draft: bool = True,
+        *,
+        method: str | None = None,
+        budget: int | None = None,
+        exact: bool | None = None,
     ) -> Run:
         """Starts a run; the one before must be over.
 
         Args:
-            draft: False lets the target go alone.
-            budget, exact: other ones than the plan's.
+            draft: False lets the target go alone where the method needs a drafter.
+            method, budget, exact: other ones than the plan's.
         """
         native = self._open()
         exact = self._plan.exact if exact is None else exact
         budget = self._plan.budget if budget is None else budget
-        run = native.start(self._plan.method if draft else "target", budget, exact)
+        method = self._plan.method if method is None else method
+        if not draft and needs_drafter(method):
+            method = "target"
+        run = native.start(method, budget, exact)
         return Run(run, native, exact and self._can_be_exact)
 
     def close(self) -> None:

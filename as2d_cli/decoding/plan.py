@@ -9,7 +9,16 @@ from typing import Any
 
 from as2d_cli.errors import As2dError, ExitStatus
 
-__all__ = ["Machine", "Plan", "make_plan", "this_machine"]
+__all__ = ["METHODS", "Machine", "Plan", "make_plan", "needs_drafter", "this_machine"]
+
+METHODS = ("target", "as2d", "coupled", "adaptive", "pearl", "multi", "lookup", "batched")
+"""Where candidates come from; the native engine's strategies of the same names."""
+
+_SPLIT = ("as2d", "pearl", "multi")
+"""Methods whose lanes work at the same time, and so share out the cores."""
+
+_IN_TURN = ("coupled", "adaptive")
+"""Methods whose lanes wait for each other, so that each may have all cores."""
 
 MOST_CORES = 1024
 """Core ids are below this: the size of the kernel's usual mask."""
@@ -23,10 +32,10 @@ class Plan:
     """Cores, method and budget of a run.
 
     Attributes:
-        method: ``as2d`` or ``target``.
+        method: one of `METHODS`.
         target_cores: core of each thread of the target lane, the lane's own thread first.
         draft_cores: the same of the draft lane; empty when there is none.
-        budget: most candidates per verify step.
+        budget: most candidates per verify step; with ``batched``, windows in a batch.
         exact: commit exactly what the target alone would.
         pin: bind threads to their cores; False where the platform cannot.
     """
@@ -59,6 +68,11 @@ class Machine:
         return tuple(core for cluster in self.clusters for core in cluster)
 
 
+def needs_drafter(method: str) -> bool:
+    """Whether the method has a draft lane."""
+    return method in _SPLIT or method in _IN_TURN
+
+
 def this_machine() -> Machine:
     """The machine this runs on."""
     from as2d_cli import _native
@@ -89,7 +103,7 @@ def make_plan(
     grants.
 
     Args:
-        method: ``auto``, ``as2d`` or ``target``.
+        method: ``auto`` or one of `METHODS`.
         budget: most candidates per verify step.
         target_cores, draft_cores: lists such as "0-3,5", or None to choose.
         machine: another machine than this one.
@@ -105,9 +119,10 @@ def make_plan(
     count = _granted(machine)
     if method == "auto":
         method = "as2d" if named_draft or count >= 4 else "target"
-    if method == "target":
-        chosen = named_target or _without_little(machine)[: min(count, MOST_TARGET_CORES)]
-        return Plan(method, chosen, (), budget, pin=machine.can_pin)
+    if method not in _SPLIT:
+        whole = _without_little(machine)[: min(count, MOST_TARGET_CORES)]
+        draft = (named_draft or whole) if method in _IN_TURN else ()
+        return Plan(method, named_target or whole, draft, budget, pin=machine.can_pin)
     target, draft = _split(machine, count)
     if named_target and not named_draft:
         draft = _leave_out(machine.cores, named_target)[-max(1, len(draft)) :] or named_target[-1:]

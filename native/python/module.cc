@@ -16,6 +16,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -216,15 +217,13 @@ ScriptedDrafter::Ending EndingOf(const std::string& name) {
   throw Error("no ending '" + name + "'; there are end, throw, hang and never");
 }
 
-std::unique_ptr<Run> Start(Engine& engine, const std::string& method, std::size_t budget,
+std::unique_ptr<Run> Start(Engine& engine, const std::string& name, std::size_t budget,
                            bool exact) {
-  if (method != "target" && method != "as2d") {
-    throw Error("no method '" + method + "'; there are target and as2d");
-  }
+  const std::optional<Method> method = MethodOf(name);
+  if (!method) throw Error("no method '" + name + "'");
   RunOptions options;
   options.exact = exact;
-  return engine.Start(method == "as2d" ? Method::kAs2d : Method::kTarget, budget,
-                      std::move(options));
+  return engine.Start(*method, budget, std::move(options));
 }
 
 std::chrono::microseconds Microseconds(double seconds) {

@@ -1,9 +1,16 @@
 #include "as2d/engine.h"
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <utility>
 
+#include "as2d/decode/strategies/coupled.h"
+#include "as2d/decode/strategies/decoupled.h"
+#include "as2d/decode/strategies/lookup.h"
+#include "as2d/decode/strategies/multi.h"
+#include "as2d/decode/strategies/pearl.h"
 #include "as2d/decode/strategy.h"
 #include "as2d/error.h"
 #include "as2d/models/bundle.h"
@@ -34,14 +41,47 @@ std::shared_ptr<DraftModel> MakeDraftModel(const std::shared_ptr<const Runtime>&
   throw Error(bundle.folder().string() + ": no driver for the family '" + family + "'");
 }
 
-/// A retokenizer and the tables that it reads.
+/// What it takes to turn one model's tokens into the other's.
 struct Crossing {
   std::shared_ptr<const Vocabulary> source;
-  std::shared_ptr<const Vocabulary> target_vocabulary;
-  std::shared_ptr<const WordTokenizer> target;
+  std::shared_ptr<const Vocabulary> target;
+  std::shared_ptr<const WordTokenizer> tokenizer;  // of `target`
+
+  std::unique_ptr<Retokenizer> operator()() const {
+    return std::make_unique<Retokenizer>(*source, *tokenizer);
+  }
 };
 
+// Below this probability a draft is as likely wrong as right.
+constexpr float kLeastConfidence = 0.5F;
+
+constexpr std::array<std::pair<std::string_view, Method>, 8> kMethods = {{
+    {"target", Method::kTarget},
+    {"as2d", Method::kAs2d},
+    {"coupled", Method::kCoupled},
+    {"adaptive", Method::kAdaptive},
+    {"pearl", Method::kPearl},
+    {"multi", Method::kMulti},
+    {"lookup", Method::kLookup},
+    {"batched", Method::kBatched},
+}};
+
+bool IsCoupled(Method method) {
+  return method == Method::kCoupled || method == Method::kAdaptive || method == Method::kPearl;
+}
+
 }  // namespace
+
+std::optional<Method> MethodOf(std::string_view name) {
+  const auto* const entry =
+      std::ranges::find(kMethods, name, [](const auto& method) { return method.first; });
+  if (entry == kMethods.end()) return std::nullopt;
+  return entry->second;
+}
+
+bool NeedsDrafter(Method method) {
+  return method == Method::kAs2d || method == Method::kMulti || IsCoupled(method);
+}
 
 Engine::Engine(const std::filesystem::path& ort_library, const std::filesystem::path& target,
                const LaneCores& target_lane)
@@ -80,9 +120,9 @@ void Engine::LoadDrafter(const std::filesystem::path& drafter, const LaneCores& 
   made->model = MakeDraftModel(runtime_, bundle, lane->pool);
   const auto vocabulary = LoadVocabulary(bundle);
   if (*vocabulary != *vocabulary_) {
-    made->make_retokenizer = [crossing = Crossing{vocabulary, vocabulary_, tokenizer_}] {
-      return std::make_unique<Retokenizer>(*crossing.source, *crossing.target);
-    };
+    made->make_retokenizer = Crossing{vocabulary, vocabulary_, tokenizer_};
+    made->make_history_retokenizer =
+        Crossing{vocabulary_, vocabulary, std::make_shared<const WordTokenizer>(*vocabulary)};
   }
   drafter_ = std::move(made);
   draft_lane_ = std::move(lane);
@@ -117,17 +157,42 @@ void Engine::RequireIdle() const {
 std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions options) {
   RequireIdle();
   const std::shared_ptr<Drafter> drafter =
-      method == Method::kAs2d && has_drafter() ? drafter_ : nullptr;
+      NeedsDrafter(method) && has_drafter() ? drafter_ : nullptr;
   options.enter_target_lane = Enter(target_lane_);
+  options.coupled = IsCoupled(method);
+  options.batch = method == Method::kBatched ? budget : 1;
   if (drafter) options.enter_draft_lane = Enter(draft_lane_);
-  const StrategyFactory make_strategy = [&](Counters* counters) -> std::unique_ptr<Strategy> {
-    if (!drafter) return std::make_unique<TargetOnly>();
-    return std::make_unique<DecoupledDrafting>(keys_, std::make_unique<FixedBudget>(budget),
-                                               counters);
+  if (NeedsDrafter(method) && !drafter) method = Method::kTarget;
+  const StrategyFactory make_strategy = [&](Counters* counters) {
+    return MakeStrategy(method, budget, counters);
   };
   options.lease = std::make_shared<char>();
   running_ = options.lease;
   return std::make_unique<Run>(target_, drafter, make_strategy, std::move(options));
+}
+
+std::unique_ptr<Strategy> Engine::MakeStrategy(Method method, std::size_t budget,
+                                               Counters* counters) const {
+  switch (method) {
+    case Method::kAs2d:
+      return std::make_unique<DecoupledDrafting>(keys_, std::make_unique<FixedBudget>(budget),
+                                                 counters);
+    case Method::kCoupled:
+      return std::make_unique<CoupledDrafting>(std::make_unique<FixedBudget>(budget));
+    case Method::kAdaptive:
+      return std::make_unique<CoupledDrafting>(std::make_unique<AdaptiveBudget>(budget),
+                                               kLeastConfidence);
+    case Method::kPearl:
+      return std::make_unique<PearlDrafting>(budget);
+    case Method::kMulti:
+      return std::make_unique<MultiDrafting>(keys_, budget, counters);
+    case Method::kLookup:
+      return std::make_unique<LookupDrafting>(budget);
+    case Method::kTarget:
+    case Method::kBatched:
+      break;
+  }
+  return std::make_unique<TargetOnly>();
 }
 
 std::vector<std::pair<std::string, float>> Engine::LanguageProbabilities(
@@ -137,8 +202,7 @@ std::vector<std::pair<std::string, float>> Engine::LanguageProbabilities(
   target_->ClearCancel();
   std::optional<WorkerPool::CallerPin> pin;
   pin.emplace(target_lane_->pool->PinCaller());
-  whisper_->Encode(samples);
-  return whisper_->LanguageProbabilities();
+  return whisper_->LanguageProbabilities(samples);
 }
 
 std::function<std::shared_ptr<void>()> Engine::Enter(const std::shared_ptr<Lane>& lane) {

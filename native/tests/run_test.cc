@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "as2d/decode/scripted.h"
+#include "as2d/decode/strategies/decoupled.h"
 #include "as2d/decode/strategy.h"
 #include "as2d/error.h"
 
@@ -98,17 +99,23 @@ class PatientTarget final : public TargetModel {
   PatientTarget(std::shared_ptr<ScriptedTarget> target, std::function<bool()> ready)
       : target_(std::move(target)), ready_(std::move(ready)) {}
 
-  void Encode(std::span<const float> samples) override {
+  void Encode(std::span<const float> samples, int slot) override {
     const auto deadline = std::chrono::steady_clock::now() + 20s;
     while (!ready_() && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(200us);
     }
-    target_->Encode(samples);
+    target_->Encode(samples, slot);
   }
-  TokenId Prompt(std::span<const TokenId> prompt) override { return target_->Prompt(prompt); }
-  void Forward(std::span<const TokenId> rows, int past, std::span<TokenId> next) override {
-    target_->Forward(rows, past, next);
+  TokenId Prompt(std::span<const TokenId> prompt, int slot) override {
+    return target_->Prompt(prompt, slot);
   }
+  void Forward(std::span<const Row> rows, std::span<TokenId> next) override {
+    target_->Forward(rows, next);
+  }
+  void Move(int slot, int from, int to, int count) override {
+    target_->Move(slot, from, to, count);
+  }
+  int slots() const override { return target_->slots(); }
   int context() const override { return target_->context(); }
   TokenId end_token() const override { return target_->end_token(); }
   int vocabulary_size() const override { return target_->vocabulary_size(); }
@@ -465,7 +472,9 @@ TEST_F(RunTest, DrafterThatThrowsWithoutAWordIsLostAllTheSame) {
    public:
     void Begin(const Window&) override {}
     bool Next(std::vector<TokenId>*) override { throw std::runtime_error(""); }
+    void Follow(std::span<const TokenId>) override {}
     bool encoding() const override { return false; }
+    float confidence() const override { return 1; }
     void Cancel() override {}
     void ClearCancel() override {}
   };
@@ -651,9 +660,11 @@ TEST_F(RunTest, DestructionEndsARunThatNobodyFinished) {
 
 class BrokenTarget final : public TargetModel {
  public:
-  void Encode(std::span<const float>) override { throw Error("encoder.onnx: broken"); }
-  TokenId Prompt(std::span<const TokenId>) override { return 0; }
-  void Forward(std::span<const TokenId>, int, std::span<TokenId>) override {}
+  void Encode(std::span<const float>, int) override { throw Error("encoder.onnx: broken"); }
+  TokenId Prompt(std::span<const TokenId>, int) override { return 0; }
+  void Forward(std::span<const Row>, std::span<TokenId>) override {}
+  void Move(int, int, int, int) override {}
+  int slots() const override { return 1; }
   int context() const override { return 448; }
   TokenId end_token() const override { return kEnd; }
   int vocabulary_size() const override { return 1000; }

@@ -7,8 +7,10 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,7 +35,21 @@ struct LaneReport {
   std::vector<WorkerReport> threads;
 };
 
-enum class Method : std::uint8_t { kTarget, kAs2d };
+/// Where candidates come from: see the strategy of the same name.
+enum class Method : std::uint8_t {
+  kTarget,
+  kAs2d,      ///< DecoupledDrafting
+  kCoupled,   ///< CoupledDrafting
+  kAdaptive,  ///< CoupledDrafting that stops by confidence
+  kPearl,
+  kMulti,
+  kLookup,
+  kBatched,  ///< the target alone on several windows at a time
+};
+
+/// "as2d" and so on; empty for one that there is none of.
+std::optional<Method> MethodOf(std::string_view name);
+bool NeedsDrafter(Method method);
 
 /// One target and at most one drafter, loaded once and run any number of times, one run at a time.
 /// Methods may be called by one thread at a time.
@@ -51,8 +67,10 @@ class Engine {
   /// A drafter that follows a script in the target's vocabulary.
   void SetDrafter(std::shared_ptr<ScriptedDrafter> drafter);
 
-  /// Starts a run. Without a usable drafter the target goes alone, whatever the method. Throws
-  /// Error while the run before is not over: it is once it has told kRunFinished or is destroyed.
+  /// Starts a run. `budget` is the most candidates of a run in one verify step; for kBatched it is
+  /// the number of windows. Without a usable drafter the target goes alone where the method needs
+  /// one. Throws Error while the run before is not over: it is once it has told kRunFinished or is
+  /// destroyed.
   std::unique_ptr<Run> Start(Method method, std::size_t budget, RunOptions options);
 
   /// Probability of each language that the target knows, for at most one window of 16 kHz mono.
@@ -71,6 +89,8 @@ class Engine {
     std::vector<WorkerReport> threads;
   };
   void RequireIdle() const;
+  std::unique_ptr<Strategy> MakeStrategy(Method method, std::size_t budget,
+                                         Counters* counters) const;
   static LaneReport Report(const std::shared_ptr<Lane>& lane);
   static std::function<std::shared_ptr<void>()> Enter(const std::shared_ptr<Lane>& lane);
 

@@ -114,10 +114,21 @@ std::optional<std::size_t> Aligner::Position() const {
   return furthest;
 }
 
-std::span<const TokenId> Aligner::Candidates(std::size_t count) const {
-  const std::optional<std::size_t> position = Position();
-  if (!position) return {};
-  const std::span<const TokenId> rest = std::span(draft_).subspan(*position);
+std::optional<std::size_t> Aligner::OtherPosition(std::span<const TokenId> taken) const {
+  if (column_.values.empty()) return std::nullopt;
+  std::optional<std::size_t> other;
+  int least = column_.At(column_.Best()) + 2 * kSubstitution;
+  for (std::size_t j = column_.low; j < std::min(column_.end(), draft_.size()); ++j) {
+    if (column_.At(j) > least || std::ranges::find(taken, draft_[j]) != taken.end()) continue;
+    least = column_.At(j);
+    other = j;
+  }
+  return other;
+}
+
+std::span<const TokenId> Aligner::Candidates(std::size_t position, std::size_t count) const {
+  const std::span<const TokenId> rest =
+      std::span(draft_).subspan(std::min(position, draft_.size()));
   return rest.first(std::min(count, rest.size()));
 }
 

@@ -1,3 +1,8 @@
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,7 +14,7 @@
 namespace as2d {
 namespace {
 
-/// Drafts windows one after the other; knows nothing of what the target makes of it.
+/// A drafter at work: its tokens as the target's, its time counted, its activity told.
 class DraftWorker {
  public:
   DraftWorker(DraftModel& model, std::unique_ptr<Retokenizer> retokenizer, TokenId target_end,
@@ -23,69 +28,154 @@ class DraftWorker {
 
   ~DraftWorker() { activity_.Set(Activity::kDone, -1); }
 
-  /// Drafts until the draft is complete, the stream full, or the window used up.
-  void Draft(WindowTask& task, const WindowList& windows) {
-    const std::int64_t index = task.window.index;
-    activity_.Set(Activity::kEncoding, index);
-    model_.Begin(task.window);
-    if (retokenizer_) retokenizer_->Reset();
-    std::int64_t published = 0;
-    for (bool more = true; more && !windows.cancelled() && !task.finished;) {
-      draft_.clear();
-      more = Work();
-      activity_.Set(model_.encoding() ? Activity::kEncoding : Activity::kDrafting, index);
-      if (task.finished) break;
-      ready_.clear();
-      Translate(more);
-      // The drafter's end is a proposal like any other: in the target's words it is its end token.
-      if (!more) ready_.push_back(target_end_);
-      if (ready_.empty()) continue;
-      const bool room = task.stream.Append(ready_);
-      const auto before =
-          std::exchange(published, static_cast<std::int64_t>(task.stream.Read().size()));
-      counters_.drafted.Add(published - before);
-      more = more && room;
-      Report(index, published, !more);
-    }
-    activity_.Set(Activity::kIdle, -1);
+  /// A window's own first piece of work is its encoder's.
+  void Begin(const Window& window) {
+    window_ = window.index;
+    activity_.Set(Activity::kEncoding, window_);
+    model_.Begin(window);
+    BeginText();
   }
 
- private:
-  bool Work() {
+  /// What comes does not continue what came.
+  void BeginText() {
+    if (retokenizer_) retokenizer_->Reset();
+  }
+
+  /// Does one piece of work. `drafted` has the drafter's own tokens of it, `ready` what became
+  /// complete as the target's: its end too, which is a proposal like any other.
+  bool Next() {
+    drafted.clear();
+    ready.clear();
     const auto start = std::chrono::steady_clock::now();
-    const bool more = model_.Next(&draft_);
+    const bool more = model_.Next(&drafted);
     PhaseTimes& times = counters_.nanoseconds;
     (model_.encoding() ? times.draft_encode : times.draft_decode)
         .Add((std::chrono::steady_clock::now() - start).count());
+    activity_.Set(model_.encoding() ? Activity::kEncoding : Activity::kDrafting, window_);
+    if (retokenizer_) {
+      for (const TokenId token : drafted) retokenizer_->Push(token, &ready);
+      if (!more) retokenizer_->Finish(&ready);
+    } else {
+      ready = drafted;
+    }
+    if (!more) ready.push_back(target_end_);
     return more;
   }
 
-  void Translate(bool more) {
-    if (!retokenizer_) {
-      ready_ = draft_;
-      return;
-    }
-    for (const TokenId token : draft_) retokenizer_->Push(token, &ready_);
-    if (!more) retokenizer_->Finish(&ready_);
+  /// What is not a complete word yet, as the target's tokens.
+  void Flush(std::vector<TokenId>* tokens) {
+    if (retokenizer_) retokenizer_->Finish(tokens);
   }
 
-  void Report(std::int64_t window, std::int64_t published, bool finished) {
+  void Rest() { activity_.Set(Activity::kIdle, -1); }
+
+  /// `tokens` more are published, `published` in all of the window.
+  void Report(std::int64_t tokens, std::int64_t published, bool finished) {
+    counters_.drafted.Add(tokens);
     Event event;
     event.kind = Event::Kind::kDraftAdvanced;
-    event.window = window;
+    event.window = window_;
     event.count = published;
     event.finished = finished;
     events_.Push(std::move(event));
   }
 
+  DraftModel& model() { return model_; }
+
+  std::vector<TokenId> drafted;
+  std::vector<TokenId> ready;
+
+ private:
   DraftModel& model_;
   const std::unique_ptr<Retokenizer> retokenizer_;
   const TokenId target_end_;
   Counters& counters_;
   EventQueue& events_;
   ActivityReporter activity_;
-  std::vector<TokenId> draft_;  // the drafter's tokens of one piece of work
-  std::vector<TokenId> ready_;  // the same as target tokens
+  std::int64_t window_ = -1;
+};
+
+/// Drafts windows one after the other; knows nothing of what the target makes of it.
+void DraftFreely(DraftWorker& worker, WindowList& windows) {
+  while (const std::shared_ptr<WindowTask> task = windows.NextForDrafter()) {
+    worker.Begin(task->window);
+    std::int64_t published = 0;
+    // Until the draft is complete, the stream full, or the window used up.
+    for (bool more = true; more && !windows.cancelled() && !task->finished;) {
+      more = worker.Next();
+      if (task->finished) break;
+      if (worker.ready.empty()) continue;
+      more = task->stream.Append(worker.ready) && more;
+      const auto before =
+          std::exchange(published, static_cast<std::int64_t>(task->stream.Read().size()));
+      worker.Report(published - before, published, !more);
+    }
+    worker.Rest();
+  }
+}
+
+/// Drafts what the strategy asks for.
+class DraftServer {
+ public:
+  DraftServer(DraftWorker& worker, std::unique_ptr<Retokenizer> history)
+      : worker_(worker), history_(std::move(history)) {}
+
+  void Serve(DraftChannel& channel) {
+    while (const std::optional<DraftRequest> request = channel.Next()) {
+      DraftReply reply;
+      if (request->window != window_) {
+        window_ = request->window;
+        worker_.Begin(*window_);
+        encoded_ = false;
+      }
+      if (request->count > 0) {
+        Continue(*request, &reply.tokens);
+      } else if (!encoded_) {
+        worker_.Next();
+        encoded_ = true;
+      }
+      worker_.Rest();
+      const auto count = static_cast<std::int64_t>(reply.tokens.size());
+      worker_.Report(count, static_cast<std::int64_t>(request->history.size()) + count, false);
+      channel.Answer(std::move(reply));
+    }
+  }
+
+ private:
+  void Continue(const DraftRequest& request, std::vector<TokenId>* tokens) {
+    worker_.model().Follow(OwnTokens(request.history));
+    worker_.BeginText();
+    encoded_ = true;
+    double confidence = 1;
+    std::size_t drafted = 0;
+    // A word that is not complete counts by the drafter's tokens: to wait for its end would cost a
+    // step for nothing.
+    bool more = true;
+    while (more && drafted < request.count) {
+      more = worker_.Next();
+      drafted += worker_.drafted.size();
+      tokens->insert(tokens->end(), worker_.ready.begin(), worker_.ready.end());
+      if (!worker_.drafted.empty()) confidence *= worker_.model().confidence();
+      if (confidence < static_cast<double>(request.least_confidence)) break;
+    }
+    if (more) worker_.Flush(tokens);
+    if (tokens->size() > request.count) tokens->resize(request.count);
+  }
+
+  std::span<const TokenId> OwnTokens(const std::vector<TokenId>& history) {
+    if (!history_) return history;
+    own_.clear();
+    history_->Reset();
+    for (const TokenId token : history) history_->Push(token, &own_);
+    history_->Finish(&own_);
+    return own_;
+  }
+
+  DraftWorker& worker_;
+  const std::unique_ptr<Retokenizer> history_;
+  std::shared_ptr<const Window> window_;
+  bool encoded_ = false;
+  std::vector<TokenId> own_;
 };
 
 }  // namespace
@@ -99,8 +189,12 @@ void Run::DraftLane(const std::shared_ptr<State>& state) {
     DraftWorker worker(*drafter.model,
                        drafter.make_retokenizer ? drafter.make_retokenizer() : nullptr,
                        state->target->end_token(), state->counters, state->events);
-    while (const std::shared_ptr<WindowTask> task = state->windows.NextForDrafter()) {
-      worker.Draft(*task, state->windows);
+    if (state->channel) {
+      DraftServer(worker,
+                  drafter.make_history_retokenizer ? drafter.make_history_retokenizer() : nullptr)
+          .Serve(*state->channel);
+    } else {
+      DraftFreely(worker, state->windows);
     }
   } catch (const Cancelled&) {
   } catch (const std::exception& failure) {
@@ -108,6 +202,7 @@ void Run::DraftLane(const std::shared_ptr<State>& state) {
   } catch (...) {
     cause = "the drafter failed without saying why";
   }
+  if (state->channel) state->channel->Close();  // nobody waits for a reply any more
   if (!cause.empty()) state->LoseDrafter(std::move(cause));
   state->DraftLaneDone();
 }

@@ -39,6 +39,7 @@ void Run::State::CancelModels() {
   const std::lock_guard lock(models_mutex_);
   if (models_released_) return;
   target->Cancel();
+  if (channel) channel->Close();
   if (drafter) drafter->model->Cancel();
 }
 
@@ -51,7 +52,11 @@ void Run::State::ReleaseModels() {
 Run::Run(std::shared_ptr<TargetModel> target, std::shared_ptr<Drafter> drafter,
          const StrategyFactory& make_strategy, RunOptions options)
     : state_(std::make_shared<State>(std::move(target), std::move(drafter), std::move(options))) {
-  state_->strategy = make_strategy(&state_->counters);
+  const std::size_t batch = std::clamp<std::size_t>(
+      state_->options.batch, 1, static_cast<std::size_t>(state_->target->slots()));
+  for (std::size_t i = 0; i < batch; ++i) {
+    state_->strategies.push_back(make_strategy(&state_->counters));
+  }
   state_->target->ClearCancel();
   if (state_->drafter) state_->drafter->model->ClearCancel();
   // The lanes hold the state themselves: one that is left behind must not lose it.

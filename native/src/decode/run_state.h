@@ -9,7 +9,9 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "as2d/decode/draft_channel.h"
 #include "as2d/decode/draft_stream.h"
 #include "as2d/decode/run.h"
 
@@ -26,7 +28,8 @@ struct WindowTask {
   std::atomic<bool> finished{false};
 };
 
-/// The queued windows. The target lane takes them in order; the draft lane follows its own cursor.
+/// The queued windows. Each lane takes them in order, at its own cursor; the target may finish them
+/// in another order.
 class WindowList {
  public:
   explicit WindowList(std::int64_t max_lead) : max_lead_(max_lead) {}
@@ -36,11 +39,12 @@ class WindowList {
   void Close();
   void Cancel();
 
-  /// Blocks until the next window is there. Null when there will be none.
-  std::shared_ptr<WindowTask> NextForTarget();
+  /// The next window; null when there will be none. Blocks until there is one if `wait`, else it
+  /// may also be null because there is none yet.
+  std::shared_ptr<WindowTask> NextForTarget(bool wait);
 
   /// Blocks until there is a window after those drafted, not finished, and at most the bounded lead
-  /// ahead of the target's. Null when there will be none.
+  /// ahead of the first that is not finished. Null when there will be none.
   std::shared_ptr<WindowTask> NextForDrafter();
 
   /// The target is done with its window.
@@ -53,8 +57,14 @@ class WindowList {
   std::atomic<bool> cancelled_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Tasks [target_, target_ + tasks_.size()) are alive: those before are finished.
+  std::int64_t End() const { return first_ + static_cast<std::int64_t>(tasks_.size()); }
+  const std::shared_ptr<WindowTask>& At(std::int64_t task) const {
+    return tasks_[static_cast<std::size_t>(task - first_)];
+  }
+
+  // Tasks [first_, End()) are alive: those before are finished.
   std::deque<std::shared_ptr<WindowTask>> tasks_;
+  std::int64_t first_ = 0;
   std::int64_t target_ = 0;   // the target's cursor
   std::int64_t drafter_ = 0;  // the drafter's cursor
   bool closed_ = false;
@@ -66,7 +76,9 @@ struct Run::State {
         drafter(std::move(d)),
         lease(std::move(o.lease)),
         options(std::move(o)),
-        windows(options.max_lead_windows) {}
+        windows(options.max_lead_windows) {
+    if (drafter && options.coupled) channel = std::make_unique<DraftChannel>(options.patience);
+  }
 
   const std::shared_ptr<TargetModel> target;
   const std::shared_ptr<Drafter> drafter;  // may be null
@@ -75,7 +87,8 @@ struct Run::State {
   Counters counters;
   EventQueue events;
   WindowList windows;
-  std::unique_ptr<Strategy> strategy;  // the target lane's own
+  std::unique_ptr<DraftChannel> channel;              // null where the lanes are not coupled
+  std::vector<std::unique_ptr<Strategy>> strategies;  // the target lane's own
   std::atomic<double> wall_seconds{-1};
 
   /// Waits for the draft lane to end, at most the grace time; false when it still runs.

@@ -24,59 +24,84 @@ void Sleep(std::chrono::microseconds time, const std::atomic<bool>& cancelled) {
 }  // namespace
 
 ScriptedTarget::ScriptedTarget(Script script, Options options)
-    : script_(std::move(script)), options_(options) {}
+    : script_(std::move(script)),
+      options_(options),
+      slots_(static_cast<std::size_t>(options.slots)) {}
 
 void ScriptedTarget::Wait(std::chrono::microseconds time) const { Sleep(time, cancelled_); }
 
-void ScriptedTarget::Encode(std::span<const float> samples) {
+void ScriptedTarget::Encode(std::span<const float> samples, int slot) {
   Wait(options_.encode_time);
-  window_ = samples.empty() ? -1 : std::lround(samples.front());
+  slots_.at(static_cast<std::size_t>(slot)).window =
+      samples.empty() ? -1 : std::lround(samples.front());
 }
 
-TokenId ScriptedTarget::Prompt(std::span<const TokenId> prompt) {
+TokenId ScriptedTarget::Prompt(std::span<const TokenId> prompt, int slot) {
   Wait(options_.step_time);
-  prompt_.assign(prompt.begin(), prompt.end());
-  cache_ = prompt_;
-  return Choose();
+  Slot& ours = slots_.at(static_cast<std::size_t>(slot));
+  ours.prompt.assign(prompt.begin(), prompt.end());
+  ours.cache = ours.prompt;
+  return Choose(ours, ours.cache);
 }
 
-void ScriptedTarget::Forward(std::span<const TokenId> rows, int past, std::span<TokenId> next) {
+void ScriptedTarget::Forward(std::span<const Row> rows, std::span<TokenId> next) {
   Wait(options_.step_time);
-  if (past < 0 || static_cast<std::size_t>(past) > cache_.size()) {
-    throw Error("scripted target: a step at position " + std::to_string(past) +
-                " leaves a hole in the cache");
-  }
-  if (static_cast<std::size_t>(past) + rows.size() > static_cast<std::size_t>(options_.context)) {
-    throw Error("scripted target: a step beyond the context");
-  }
   if (options_.even_rows_only && rows.size() % 2 != 0) {
     throw Error("scripted target: an odd number of rows");
   }
   steps_.push_back(rows.size());
-  cache_.resize(static_cast<std::size_t>(past));
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i] < 0 || rows[i] >= options_.vocabulary_size) {
-      throw Error("scripted target: token " + std::to_string(rows[i]) +
+    const Row& row = rows[i];
+    if (row.token < 0 || row.token >= options_.vocabulary_size) {
+      throw Error("scripted target: token " + std::to_string(row.token) +
                   " is not in the vocabulary");
     }
-    cache_.push_back(rows[i]);
-    next[i] = Choose();
+    std::vector<TokenId>& cache = slots_.at(static_cast<std::size_t>(row.slot)).cache;
+    const bool first_of_slot = std::none_of(rows.begin(), rows.begin() + static_cast<int>(i),
+                                            [&](const Row& r) { return r.slot == row.slot; });
+    const auto at = static_cast<std::size_t>(row.at);
+    if (row.at < 0 || row.at >= options_.context) {
+      throw Error("scripted target: a step beyond the context");
+    }
+    if (first_of_slot ? at > cache.size() : at != cache.size()) {
+      throw Error("scripted target: a step at position " + std::to_string(row.at) +
+                  " leaves a hole in the cache");
+    }
+    cache.resize(at);
+    cache.push_back(row.token);
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    const Slot& slot = slots_[static_cast<std::size_t>(row.slot)];
+    std::vector<TokenId> seen(slot.cache.begin(), slot.cache.begin() + row.shared);
+    seen.insert(seen.end(), slot.cache.begin() + row.begin, slot.cache.begin() + row.at + 1);
+    if (static_cast<std::size_t>(row.position) + 1 != seen.size()) {
+      throw Error("scripted target: a row at position " + std::to_string(row.position) + " sees " +
+                  std::to_string(seen.size()) + " tokens");
+    }
+    next[i] = Choose(slot, seen);
   }
 }
 
-// The script's next token if the caches hold just what leads to it, otherwise one that depends on
-// everything in them.
-TokenId ScriptedTarget::Choose() const {
+void ScriptedTarget::Move(int slot, int from, int to, int count) {
+  std::vector<TokenId>& cache = slots_.at(static_cast<std::size_t>(slot)).cache;
+  std::copy_n(cache.begin() + from, count, cache.begin() + to);
+  cache.resize(static_cast<std::size_t>(to + count));
+}
+
+// The script's next token if a row sees just what leads to it, otherwise one that depends on
+// everything it sees.
+TokenId ScriptedTarget::Choose(const Slot& slot, std::span<const TokenId> seen) const {
   static const std::vector<TokenId> kNothing;
-  const auto entry = script_.find(window_);
+  const auto entry = script_.find(slot.window);
   const std::vector<TokenId>& script = entry == script_.end() ? kNothing : entry->second;
-  const std::span<const TokenId> said = std::span(cache_).subspan(prompt_.size());
+  const std::span<const TokenId> said = seen.subspan(slot.prompt.size());
   if (said.size() <= script.size() && std::equal(said.begin(), said.end(), script.begin()) &&
-      std::equal(prompt_.begin(), prompt_.end(), cache_.begin())) {
+      std::equal(slot.prompt.begin(), slot.prompt.end(), seen.begin())) {
     return said.size() == script.size() ? options_.end_token : script[said.size()];
   }
   std::uint32_t hash = 2166136261U;  // FNV-1a
-  for (const TokenId token : cache_) hash = (hash ^ static_cast<std::uint32_t>(token)) * 16777619U;
+  for (const TokenId token : seen) hash = (hash ^ static_cast<std::uint32_t>(token)) * 16777619U;
   return static_cast<TokenId>(hash % static_cast<std::uint32_t>(options_.vocabulary_size));
 }
 
@@ -87,9 +112,19 @@ void ScriptedDrafter::Wait(std::chrono::microseconds time) const { Sleep(time, c
 
 void ScriptedDrafter::Begin(const Window& window) {
   const auto entry = script_.find(window.index);
-  rest_ = entry == script_.end() ? std::span<const TokenId>() : std::span(entry->second);
+  script_of_window_ =
+      entry == script_.end() ? std::span<const TokenId>() : std::span(entry->second);
+  rest_ = script_of_window_;
   last_ = 0;
   encoded_ = false;
+  strayed_ = false;
+}
+
+void ScriptedDrafter::Follow(std::span<const TokenId> history) {
+  strayed_ = history.size() > script_of_window_.size() ||
+             !std::equal(history.begin(), history.end(), script_of_window_.begin());
+  rest_ = strayed_ ? std::span<const TokenId>() : script_of_window_.subspan(history.size());
+  last_ = history.empty() ? 0 : history.back();
 }
 
 bool ScriptedDrafter::Next(std::vector<TokenId>* tokens) {
@@ -103,6 +138,10 @@ bool ScriptedDrafter::Next(std::vector<TokenId>* tokens) {
     last_ = rest_.front();
     tokens->push_back(last_);
     rest_ = rest_.subspan(1);
+    return true;
+  }
+  if (strayed_) {
+    tokens->push_back(++last_);
     return true;
   }
   switch (options_.ending) {

@@ -10,116 +10,240 @@
 
 namespace as2d {
 
-TargetDecoder::TargetDecoder(TargetModel& target, Strategy& strategy, bool exact,
-                             Counters& counters, EventQueue& events)
+TargetDecoder::TargetDecoder(TargetModel& target, std::vector<std::unique_ptr<Strategy>> strategies,
+                             DraftChannel* channel, bool exact, Counters& counters,
+                             EventQueue& events)
     : target_(target),
-      strategy_(strategy),
+      channel_(channel),
       pad_(exact && target.even_rows_only()),
       counters_(counters),
       events_(events),
-      activity_(LaneName::kTarget, events) {}
+      activity_(LaneName::kTarget, events),
+      batch_(strategies.size()) {
+  for (std::size_t slot = 0; slot < batch_.size(); ++slot) {
+    batch_[slot].strategy = std::move(strategies[slot]);
+  }
+}
 
 TargetDecoder::~TargetDecoder() { activity_.Set(Activity::kDone, -1); }
 
-bool TargetDecoder::DecodeWindow(WindowTask& task) {
-  const auto start = std::chrono::steady_clock::now();
-  committed_.clear();
-  FinishReason reason = FinishReason::kCancelled;
-  strategy_.BeginWindow(&task.stream);
-  try {
-    reason = Decode(task.window);
-  } catch (const Cancelled&) {
+bool TargetDecoder::DecodeAll(WindowList& windows) {
+  bool cancelled = false;
+  for (bool more = true; more && !cancelled;) {
+    try {
+      more = false;
+      for (std::size_t slot = 0; slot < batch_.size(); ++slot) {
+        Active& active = batch_[slot];
+        while (!active.task) {
+          // Only a lane with nothing to do waits for a window to come.
+          const bool idle = std::none_of(batch_.begin(), batch_.end(),
+                                         [](const Active& a) { return a.task != nullptr; });
+          std::shared_ptr<WindowTask> task = windows.NextForTarget(idle);
+          if (!task) break;
+          Begin(slot, std::move(task));
+          if (active.finished) Close(active, windows);
+        }
+        more = more || active.task != nullptr;
+      }
+      if (more) Step();
+    } catch (const Cancelled&) {
+      cancelled = true;
+    }
+    for (Active& active : batch_) {
+      if (active.task && (active.finished || cancelled)) Close(active, windows);
+    }
   }
-  strategy_.EndWindow();
-  const bool complete = reason != FinishReason::kCancelled;
-  if (complete) counters_.windows.Add(1);
-  Event event;
-  event.kind = Event::Kind::kWindowFinished;
-  event.window = task.window.index;
-  event.tokens = committed_;
-  event.reason = reason;
-  event.duration = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  events_.Push(std::move(event));
-  activity_.Set(Activity::kIdle, -1);
-  return complete;
+  return !cancelled;
 }
 
-FinishReason TargetDecoder::Decode(const Window& window) {
+void TargetDecoder::Begin(std::size_t slot, std::shared_ptr<WindowTask> task) {
+  Active& active = batch_[slot];
+  active.task = std::move(task);
+  active.start = std::chrono::steady_clock::now();
+  active.committed.clear();
+  active.finished = false;
+  active.reason = FinishReason::kCancelled;
+  const Window& window = active.task->window;
   // As many as alone steps could commit, so that no strategy gets further than another: the last
   // token is never fed back, and a padded step takes one more position than its tokens.
   const std::size_t context =
       static_cast<std::size_t>(target_.context()) - window.prompt.size() + (pad_ ? 0 : 1);
-  limit_ = std::min(static_cast<std::size_t>(window.max_tokens), context);
-  const FinishReason reason = DecodeUpToLimit(window);
-  return reason == FinishReason::kLimit && limit_ < static_cast<std::size_t>(window.max_tokens)
-             ? FinishReason::kContext
-             : reason;
+  active.limit = std::min(static_cast<std::size_t>(window.max_tokens), context);
+  active.strategy->BeginWindow(
+      {.window = {active.task, &window}, .stream = &active.task->stream, .channel = channel_});
+  BeginText(slot);
 }
 
-FinishReason TargetDecoder::DecodeUpToLimit(const Window& window) {
-  if (limit_ == 0) return FinishReason::kLimit;
+// Encodes, and commits the first token.
+void TargetDecoder::BeginText(std::size_t slot) {
+  Active& active = batch_[slot];
+  const Window& window = active.task->window;
+  if (active.limit == 0) return Finish(active, FinishReason::kLimit);
   activity_.Set(Activity::kEncoding, window.index);
   {
     const PhaseTimer timer(counters_.nanoseconds.encode);
-    target_.Encode(window.samples);
+    target_.Encode(window.samples, static_cast<int>(slot));
   }
   activity_.Set(Activity::kPrompting, window.index);
   TokenId first = 0;
   {
     const PhaseTimer timer(counters_.nanoseconds.prompt);
-    first = target_.Prompt(window.prompt);
+    first = target_.Prompt(window.prompt, static_cast<int>(slot));
   }
-  if (first == target_.end_token()) return FinishReason::kEnd;
-  Commit(window, {first});
-  if (limit_ == 1) return FinishReason::kLimit;
-  FinishReason reason{};
-  while (!Step(window, &reason)) {
-  }
-  return reason;
+  if (first == target_.end_token()) return Finish(active, FinishReason::kEnd);
+  Commit(active, {first});
+  if (active.limit == 1) Finish(active, FinishReason::kLimit);
 }
 
-// One forward of the target; true when the window is finished.
-bool TargetDecoder::Step(const Window& window, FinishReason* reason) {
-  // The last committed token is not in the caches yet: it is the first row.
-  const std::size_t past = window.prompt.size() + committed_.size() - 1;
-  const std::size_t room = limit_ - committed_.size();
-  // One of `room` is the target's own token.
-  std::span<const TokenId> candidates = strategy_.Candidates(room - 1);
-  const auto outside = std::find_if(candidates.begin(), candidates.end(), [&](TokenId token) {
-    return token < 0 || token >= target_.vocabulary_size();
-  });
-  candidates = candidates.first(static_cast<std::size_t>(outside - candidates.begin()));
-
-  rows_.assign(1, committed_.back());
-  rows_.insert(rows_.end(), candidates.begin(), candidates.end());
-  if (pad_ && rows_.size() % 2 != 0) rows_.push_back(rows_.back());
+// One forward of the target for all windows of the batch.
+void TargetDecoder::Step() {
+  rows_.clear();
+  std::size_t candidates = 0;
+  std::int64_t window = -1;
+  for (std::size_t slot = 0; slot < batch_.size(); ++slot) {
+    Active& active = batch_[slot];
+    if (!active.task) continue;
+    if (window < 0) window = active.task->window.index;
+    Propose(slot);
+    candidates += active.candidates;
+    AddRows(slot);
+  }
+  if (pad_ && rows_.size() % 2 != 0) {
+    Row row = rows_.back();
+    ++row.position;
+    ++row.at;
+    rows_.push_back(row);
+  }
   next_.resize(rows_.size());
-  activity_.Set(candidates.empty() ? Activity::kAlone : Activity::kVerifying, window.index);
+  activity_.Set(candidates == 0 ? Activity::kAlone : Activity::kVerifying, window);
   {
     const PhaseTimer timer(counters_.nanoseconds.decode);
-    target_.Forward(rows_, static_cast<int>(past), next_);
+    target_.Forward(rows_, next_);
   }
-
-  std::vector<TokenId> tokens;
-  const Verdict verdict = Verify(candidates, next_, target_.end_token(), room, &tokens);
-  counters_.steps[std::min(candidates.size(), kMaxCountedCandidates)].Add(1);
-  counters_.proposed.Add(static_cast<std::int64_t>(candidates.size()));
-  counters_.accepted.Add(static_cast<std::int64_t>(verdict.accepted));
-  if (!candidates.empty()) strategy_.Verified(candidates.size(), verdict.accepted);
-  if (!tokens.empty()) Commit(window, std::move(tokens));
-  *reason = verdict.reason;
-  return verdict.finished;
+  counters_.steps[std::min(candidates, kMaxCountedCandidates)].Add(1);
+  counters_.proposed.Add(static_cast<std::int64_t>(candidates));
+  for (std::size_t slot = 0; slot < batch_.size(); ++slot) {
+    if (batch_[slot].task) Judge(slot);
+  }
 }
 
-void TargetDecoder::Commit(const Window& window, std::vector<TokenId> tokens) {
-  committed_.insert(committed_.end(), tokens.begin(), tokens.end());
+// Asks the strategy for runs, and leaves of them what can be verified.
+void TargetDecoder::Propose(std::size_t slot) {
+  Active& active = batch_[slot];
+  // The last committed token is not in the caches yet: it is the first row.
+  active.past = active.task->window.prompt.size() + active.committed.size() - 1;
+  const std::size_t room = active.limit - active.committed.size();
+  active.runs.Clear();
+  // One of `room` is the target's own token.
+  active.strategy->Propose(room - 1, &active.runs);
+  // The row of the last committed token, and one to pad with.
+  std::size_t free = static_cast<std::size_t>(target_.context()) - active.past - (pad_ ? 2 : 1);
+  active.candidates = 0;
+  for (std::size_t i = 0; i < active.runs.size(); ++i) {
+    std::span<const TokenId>& run = active.runs[i];
+    const auto outside = std::find_if(run.begin(), run.end(), [&](TokenId token) {
+      return token < 0 || token >= target_.vocabulary_size();
+    });
+    run = run.first(std::min(static_cast<std::size_t>(outside - run.begin()), free));
+    free -= run.size();
+    active.candidates += run.size();
+  }
+}
+
+void TargetDecoder::AddRows(std::size_t slot) {
+  Active& active = batch_[slot];
+  const int past = static_cast<int>(active.past);
+  active.first_row = rows_.size();
+  Row row{.token = active.committed.back(), .position = past, .slot = static_cast<int>(slot)};
+  row.at = past;
+  rows_.push_back(row);
+  for (std::size_t run = 0; run < active.runs.size(); ++run) {
+    if (run > 0) {
+      row.shared = past + 1;
+      row.begin = row.at + 1;
+    }
+    row.position = past;
+    for (const TokenId token : active.runs[run]) {
+      row.token = token;
+      ++row.position;
+      ++row.at;
+      rows_.push_back(row);
+    }
+  }
+}
+
+// Commits what the step says of one window.
+void TargetDecoder::Judge(std::size_t slot) {
+  Active& active = batch_[slot];
+  const std::size_t room = active.limit - active.committed.size();
+  const TokenId end = target_.end_token();
+  std::vector<TokenId> tokens;
+  Verdict verdict;
+  std::size_t best = 0;
+  std::size_t best_row = active.first_row + 1;
+  const auto next_of = [&](std::size_t first, std::size_t count) -> std::span<const TokenId> {
+    run_next_.assign(1, next_[active.first_row]);
+    const auto begin = next_.begin() + static_cast<std::ptrdiff_t>(first);
+    run_next_.insert(run_next_.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
+    return run_next_;
+  };
+  std::size_t first = active.first_row + 1;
+  if (active.runs.empty()) verdict = Verify({}, next_of(first, 0), end, room, &tokens);
+  for (std::size_t run = 0; run < active.runs.size(); ++run) {
+    const std::span<const TokenId> candidates = active.runs[run];
+    std::vector<TokenId> own;
+    const Verdict found = Verify(candidates, next_of(first, candidates.size()), end, room, &own);
+    if (run == 0 || found.accepted > verdict.accepted) {
+      verdict = found;
+      best = run;
+      best_row = first;
+      tokens = std::move(own);
+    }
+    first += candidates.size();
+  }
+  counters_.accepted.Add(static_cast<std::int64_t>(verdict.accepted));
+  if (best > 0 && verdict.accepted > 0) {
+    target_.Move(static_cast<int>(slot), rows_[best_row].at, static_cast<int>(active.past) + 1,
+                 static_cast<int>(verdict.accepted));
+  }
+  if (active.candidates > 0) active.strategy->Verified(active.runs, best, verdict.accepted);
+  if (!tokens.empty()) Commit(active, std::move(tokens));
+  if (verdict.finished) Finish(active, verdict.reason);
+}
+
+void TargetDecoder::Commit(Active& active, std::vector<TokenId> tokens) {
+  active.committed.insert(active.committed.end(), tokens.begin(), tokens.end());
   counters_.committed.Add(static_cast<std::int64_t>(tokens.size()));
-  strategy_.Committed(tokens);
+  active.strategy->Committed(tokens);
   Event event;
   event.kind = Event::Kind::kTokensCommitted;
-  event.window = window.index;
+  event.window = active.task->window.index;
   event.tokens = std::move(tokens);
   events_.Push(std::move(event));
+}
+
+void TargetDecoder::Finish(Active& active, FinishReason reason) {
+  active.finished = true;
+  const auto wanted = static_cast<std::size_t>(active.task->window.max_tokens);
+  active.reason =
+      reason == FinishReason::kLimit && active.limit < wanted ? FinishReason::kContext : reason;
+}
+
+// Reports a window, finished or given up, and frees its slot.
+void TargetDecoder::Close(Active& active, WindowList& windows) {
+  active.strategy->EndWindow();
+  if (active.finished) counters_.windows.Add(1);
+  Event event;
+  event.kind = Event::Kind::kWindowFinished;
+  event.window = active.task->window.index;
+  event.tokens = active.committed;
+  event.reason = active.reason;
+  event.duration =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - active.start).count();
+  events_.Push(std::move(event));
+  windows.TargetFinished(*active.task);
+  active.task = nullptr;
+  activity_.Set(Activity::kIdle, -1);
 }
 
 void Run::TargetLane(const std::shared_ptr<State>& state) {
@@ -127,13 +251,10 @@ void Run::TargetLane(const std::shared_ptr<State>& state) {
   try {
     const auto& enter = state->options.enter_target_lane;
     const std::shared_ptr<void> inside = enter ? enter() : nullptr;
-    TargetDecoder decoder(*state->target, *state->strategy, state->options.exact, state->counters,
-                          state->events);
-    while (const std::shared_ptr<WindowTask> task = state->windows.NextForTarget()) {
-      // However it came to be cancelled: a run that gives up a window must not look complete.
-      if (!decoder.DecodeWindow(*task)) state->windows.Cancel();
-      state->windows.TargetFinished(*task);
-    }
+    TargetDecoder decoder(*state->target, std::move(state->strategies), state->channel.get(),
+                          state->options.exact, state->counters, state->events);
+    // However it came to be cancelled: a run that gives up a window must not look complete.
+    if (!decoder.DecodeAll(state->windows)) state->windows.Cancel();
   } catch (const std::exception& failure) {
     error = CauseOf(failure);
   } catch (...) {
@@ -142,8 +263,12 @@ void Run::TargetLane(const std::shared_ptr<State>& state) {
   const bool cancelled = state->windows.cancelled();
   state->windows.Cancel();  // whatever the drafter still does has no more use
   if (state->drafter) {
+    if (state->channel) state->channel->Close();
     state->drafter->model->Cancel();
-    if (!state->WaitForDraftLane()) state->LoseDrafter("the drafter does not answer");
+    const bool hangs = !state->WaitForDraftLane();
+    if (hangs || (state->channel && state->channel->timed_out())) {
+      state->LoseDrafter("the drafter does not answer");
+    }
   }
   state->ReleaseModels();
   state->wall_seconds.store(state->events.SecondsSinceStart());

@@ -32,32 +32,32 @@ void WindowList::Cancel() {
   changed_.notify_all();
 }
 
-std::shared_ptr<WindowTask> WindowList::NextForTarget() {
+std::shared_ptr<WindowTask> WindowList::NextForTarget(bool wait) {
   std::unique_lock lock(mutex_);
-  const auto available = [&] { return !tasks_.empty(); };
-  changed_.wait(lock, [&] { return available() || closed_ || cancelled(); });
+  const auto available = [&] { return target_ < End(); };
+  if (wait) changed_.wait(lock, [&] { return available() || closed_ || cancelled(); });
   if (cancelled() || !available()) return nullptr;
-  return tasks_.front();
+  return At(target_++);
 }
 
 std::shared_ptr<WindowTask> WindowList::NextForDrafter() {
   std::unique_lock lock(mutex_);
-  const auto end = [&] { return target_ + static_cast<std::int64_t>(tasks_.size()); };
   changed_.wait(lock, [&] {
-    drafter_ = std::max(drafter_, target_);  // what the target has finished is skipped
-    return (drafter_ < end() && drafter_ <= target_ + max_lead_) ||
-           (closed_ && drafter_ >= end()) || cancelled();
+    // What the target has finished is skipped.
+    drafter_ = std::max(drafter_, first_);
+    while (drafter_ < End() && At(drafter_)->finished) ++drafter_;
+    return (drafter_ < End() && drafter_ <= first_ + max_lead_) || (closed_ && drafter_ >= End()) ||
+           cancelled();
   });
-  if (cancelled() || drafter_ >= end()) return nullptr;
-  return tasks_[static_cast<std::size_t>(drafter_++ - target_)];
+  if (cancelled() || drafter_ >= End()) return nullptr;
+  return At(drafter_++);
 }
 
 void WindowList::TargetFinished(WindowTask& task) {
-  task.finished.store(true, std::memory_order_relaxed);
   {
     const std::lock_guard lock(mutex_);
-    tasks_.pop_front();
-    ++target_;
+    task.finished.store(true, std::memory_order_relaxed);
+    for (; !tasks_.empty() && tasks_.front()->finished; ++first_) tasks_.pop_front();
   }
   changed_.notify_all();
 }

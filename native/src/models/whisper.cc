@@ -16,6 +16,12 @@ SessionOptions OptionsFor(std::shared_ptr<WorkerPool> pool) {
   return options;
 }
 
+/// One more row of a text that begins with rows[0] at position 0.
+void AppendRow(TokenId token, int slot, std::vector<Row>* rows) {
+  const int at = static_cast<int>(rows->size());
+  rows->push_back({.token = token, .position = at, .slot = slot, .at = at});
+}
+
 }  // namespace
 
 struct WhisperModel::Step {
@@ -41,12 +47,10 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
     return Tensor(runtime, ElementType::kFloat32, std::move(shape));
   };
   audio_ = floats({1, static_cast<std::int64_t>(window_samples_)});
-  encoder_binding_ = std::make_unique<Binding>(encoder_);
-  encoder_binding_->BindInput("audio", audio_);
-  // What the encoder says of the audio is what the decoder asks of it, by name.
+  // What the encoder says of the audio is what the decoder asks of it, by name; the decoder has one
+  // more dimension, the slots, in front.
   for (const ValueInfo& output : encoder_->outputs()) {
     const ValueInfo* const input = decoder_->FindInput(output.name);
-    // The decoder has one more dimension, the slots, in front.
     if (input == nullptr || input->type != output.type || input->shape.empty() ||
         !std::equal(input->shape.begin() + 1, input->shape.end(), output.shape.begin(),
                     output.shape.end())) {
@@ -54,23 +58,15 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
                   " do not belong together: they differ in '" + output.name +
                   "'; pull the model again");
     }
-    Shape shape = input->shape;
-    shape[0] = 1;
-    cross_.emplace_back(output.name, Tensor(runtime, output.type, std::move(shape)));
-    encoder_binding_->BindOutput(output.name, cross_.back().second.View(output.shape));
   }
   for (const ValueInfo& input : decoder_->inputs()) {
-    if (input.name.starts_with("past_")) {
-      if (input.shape.size() != 4 || input.shape[2] != context_) {
-        throw Error(decoder_->file().string() + ": input '" + input.name + "' is " +
-                    ShapeText(input.shape) + ", which does not hold the context of " +
-                    std::to_string(context_) + " that bundle.txt promises; pull the model again");
-      }
-      Shape shape = input.shape;
-      shape[0] = 1;
-      cache_.emplace_back(input.name.substr(std::string("past_").size()),
-                          Tensor(runtime, input.type, std::move(shape)));
-    } else if (input.name.starts_with("cross_") && encoder_->FindOutput(input.name) == nullptr) {
+    if (input.name.starts_with("past_") &&
+        (input.shape.size() != 4 || input.shape[2] != context_)) {
+      throw Error(decoder_->file().string() + ": input '" + input.name + "' is " +
+                  ShapeText(input.shape) + ", which does not hold the context of " +
+                  std::to_string(context_) + " that bundle.txt promises; pull the model again");
+    }
+    if (input.name.starts_with("cross_") && encoder_->FindOutput(input.name) == nullptr) {
       throw Error(encoder_->file().string() + ": has no output '" + input.name +
                   "', which the decoder needs; pull the model again");
     }
@@ -80,6 +76,7 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
   positions_ = Tensor(runtime, ElementType::kInt64, {context_});
   places_ = Tensor(runtime, ElementType::kInt32, {context_, 4});
   next_ = Tensor(runtime, ElementType::kInt64, {1, context_});
+  log_prob_ = floats({1, context_});
   suppress_ = floats({vocabulary_size_});
   begin_suppress_ = floats({vocabulary_size_});
   const auto suppress = [&](const Tensor& tensor, const std::string& key) {
@@ -98,25 +95,58 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
   if (!bundle_.languages().empty()) {
     language_logits_ = floats({1, 2, static_cast<std::int64_t>(bundle_.languages().size())});
   }
+  ReserveSlots(1);
   StepOf(2, false, !bundle_.languages().empty());  // what does not fit is told now, not in a run
 }
 
-void WhisperModel::Encode(std::span<const float> samples) {
+void WhisperModel::ReserveSlots(int slots) {
+  if (slots <= slots_) return;
+  const std::shared_ptr<const Runtime>& runtime = encoder_->runtime();
+  const auto with_slots = [&](const ValueInfo& info) {
+    Shape shape = info.shape;
+    shape[0] = slots;
+    return Tensor(runtime, info.type, std::move(shape));
+  };
+  steps_.clear();
+  encoder_bindings_.clear();
+  cross_.clear();
+  cache_.clear();
+  for (const ValueInfo& output : encoder_->outputs()) {
+    cross_.emplace_back(output.name, with_slots(*decoder_->FindInput(output.name)));
+  }
+  for (const ValueInfo& input : decoder_->inputs()) {
+    if (!input.name.starts_with("past_")) continue;
+    cache_.emplace_back(input.name.substr(std::string("past_").size()), with_slots(input));
+  }
+  for (int slot = 0; slot < slots; ++slot) {
+    auto binding = std::make_unique<Binding>(encoder_);
+    binding->BindInput("audio", audio_);
+    for (const auto& [name, tensor] : cross_) {
+      const std::size_t one = tensor.size() / static_cast<std::size_t>(slots);
+      binding->BindOutput(name, tensor.View(encoder_->FindOutput(name)->shape,
+                                            static_cast<std::size_t>(slot) * one));
+    }
+    encoder_bindings_.push_back(std::move(binding));
+  }
+  slots_ = slots;
+  detected_.reset();
+}
+
+void WhisperModel::Encode(std::span<const float> samples, int slot) {
+  const bool done = slot == 0 && detected_ && std::ranges::equal(samples, *detected_);
+  if (slot == 0) detected_.reset();
+  if (!done) RunEncoder(samples, slot);
+}
+
+void WhisperModel::RunEncoder(std::span<const float> samples, int slot) {
   if (samples.size() > window_samples_) {
     throw Error("a window of " + std::to_string(samples.size()) + " samples is longer than the " +
                 std::to_string(window_samples_) + " that the encoder takes");
   }
-  if (encoded_valid_ &&
-      std::equal(samples.begin(), samples.end(), encoded_.begin(), encoded_.end())) {
-    return;
-  }
-  encoded_valid_ = false;
   const std::span<float> audio = audio_.values<float>();
   const auto end = std::copy(samples.begin(), samples.end(), audio.begin());
   std::fill(end, audio.end(), 0.0F);
-  encoder_binding_->Run(&canceller_);
-  encoded_.assign(samples.begin(), samples.end());
-  encoded_valid_ = true;
+  encoder_bindings_.at(static_cast<std::size_t>(slot))->Run(&canceller_);
 }
 
 WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, bool begin, bool languages) {
@@ -135,43 +165,60 @@ WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, bool begin, bool lang
     binding.BindOutput("present_" + suffix, tensor);  // in place
   }
   binding.BindOutput("next", next_.View({1, count}));
+  binding.BindOutput("log_prob", log_prob_.View({1, count}));
   if (languages) binding.BindOutput("language_logits", language_logits_);
   step = std::move(made);
   return *step;
 }
 
-void WhisperModel::Place(std::size_t row, int at) {
-  positions_.values<std::int64_t>()[row] = at;
-  std::int32_t* const place = &places_.values<std::int32_t>()[4 * row];
-  std::fill_n(place, 4, 0);  // slot 0, and everything up to the row
-  place[1] = at;
+void WhisperModel::SetRow(std::size_t index, const Row& row) {
+  tokens_.values<std::int64_t>()[index] = row.token;
+  positions_.values<std::int64_t>()[index] = row.position;
+  const std::array<std::int32_t, 4> place = {row.slot, row.at, row.shared, row.begin};
+  std::ranges::copy(
+      place, places_.values<std::int32_t>().begin() + static_cast<std::ptrdiff_t>(4 * index));
 }
 
-void WhisperModel::Forward(std::span<const TokenId> rows, int past, bool begin,
-                           std::span<TokenId> next) {
-  const std::size_t count = rows.size();
-  if (count == 0 || past < 0 ||
-      static_cast<std::size_t>(past) + count > static_cast<std::size_t>(context_)) {
-    throw Error("a step of " + std::to_string(count) + " rows at position " + std::to_string(past) +
-                " does not fit the context");
+void WhisperModel::Forward(std::span<const Row> rows, bool begin, std::span<TokenId> next) {
+  const auto fits = [&](const Row& row) {
+    return row.position >= 0 && row.position < context_ && row.at >= 0 && row.at < context_;
+  };
+  if (rows.empty() || rows.size() > static_cast<std::size_t>(context_) ||
+      !std::ranges::all_of(rows, fits)) {
+    throw Error("a step of " + std::to_string(rows.size()) + " rows does not fit the context of " +
+                std::to_string(context_));
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    tokens_.values<std::int64_t>()[i] = rows[i];
-    Place(i, past + static_cast<int>(i));
-  }
-  StepOf(count, begin, false).binding.Run(&canceller_);
+  for (std::size_t i = 0; i < rows.size(); ++i) SetRow(i, rows[i]);
+  StepOf(rows.size(), begin, false).binding.Run(&canceller_);
   const std::span<const std::int64_t> chosen = next_.values<std::int64_t>();
-  for (std::size_t i = 0; i < count; ++i) next[i] = static_cast<TokenId>(chosen[i]);
+  for (std::size_t i = 0; i < rows.size(); ++i) next[i] = static_cast<TokenId>(chosen[i]);
 }
 
-std::vector<std::pair<std::string, float>> WhisperModel::LanguageProbabilities() {
+void WhisperModel::Move(int slot, int from, int to, int count) {
+  for (const auto& [name, tensor] : cache_) {
+    // [slots, heads, context, head size]
+    const auto heads = static_cast<std::ptrdiff_t>(tensor.shape()[1]);
+    const auto size = static_cast<std::ptrdiff_t>(tensor.shape()[3]);
+    const auto one = static_cast<std::ptrdiff_t>(context_) * size;
+    float* head = tensor.values<float>().data() + slot * heads * one;
+    for (std::ptrdiff_t h = 0; h < heads; ++h, head += one) {
+      std::copy_n(head + from * size, count * size, head + to * size);
+    }
+  }
+}
+
+std::vector<std::pair<std::string, float>> WhisperModel::LanguageProbabilities(
+    std::span<const float> samples) {
   const auto& languages = bundle_.languages();
   if (languages.empty()) throw Error("this model knows one language only");
-  // Two rows, for the model is exact for even numbers only; the second one's result is not used.
+  detected_.reset();
+  RunEncoder(samples, 0);
+  detected_.emplace(samples.begin(), samples.end());
+  // Two rows, for the model may be exact for even numbers only; the second one's result is not
+  // used.
   const TokenId start = bundle_.RequiredToken("start");
-  for (std::size_t i = 0; i < 2; ++i) {
-    tokens_.values<std::int64_t>()[i] = start;
-    Place(i, static_cast<int>(i));
+  for (int i = 0; i < 2; ++i) {
+    SetRow(static_cast<std::size_t>(i), {.token = start, .position = i, .at = i});
   }
   StepOf(2, false, true).binding.Run(&canceller_);
   const std::span<const float> logits = language_logits_.values<float>().first(languages.size());
@@ -186,12 +233,13 @@ std::vector<std::pair<std::string, float>> WhisperModel::LanguageProbabilities()
   return probabilities;
 }
 
-TokenId WhisperTarget::Prompt(std::span<const TokenId> prompt) {
-  rows_.assign(prompt.begin(), prompt.end());
+TokenId WhisperTarget::Prompt(std::span<const TokenId> prompt, int slot) {
+  rows_.clear();
+  for (const TokenId token : prompt) AppendRow(token, slot, &rows_);
   // An even number of rows, as in every other step; the caches beyond the prompt are overwritten.
-  if (model_->even_rows_only() && rows_.size() % 2 != 0) rows_.push_back(rows_.back());
+  if (model_->even_rows_only() && rows_.size() % 2 != 0) AppendRow(prompt.back(), slot, &rows_);
   next_.resize(rows_.size());
-  model_->Forward(rows_, 0, true, next_);
+  model_->Forward(rows_, true, next_);
   return next_[prompt.size() - 1];
 }
 
@@ -200,38 +248,54 @@ void WhisperDrafter::Begin(const Window& window) {
       std::span(window.samples).first(std::min(window.samples.size(), model_->window_samples()));
   encoded_ = false;
   encoding_ = true;
+  cached_ = 0;
   const Bundle& bundle = model_->bundle();
-  prompt_.assign(1, bundle.RequiredToken("start"));
+  text_.assign(1, bundle.RequiredToken("start"));
   for (const auto& [code, token] : bundle.languages()) {
     if (code == window.language) {
-      prompt_.push_back(token);
-      prompt_.push_back(bundle.RequiredToken(window.translate ? "translate" : "transcribe"));
+      text_.push_back(token);
+      text_.push_back(bundle.RequiredToken(window.translate ? "translate" : "transcribe"));
       break;
     }
   }
-  prompt_.push_back(bundle.RequiredToken("no_timestamps"));
+  text_.push_back(bundle.RequiredToken("no_timestamps"));
+  prompt_ = text_.size();
 }
 
 bool WhisperDrafter::Next(std::vector<TokenId>* tokens) {
   if (!encoded_) {
-    model_->Encode(samples_);
+    model_->Encode(samples_, 0);
     encoded_ = true;
-    past_ = 0;
     return true;
   }
   encoding_ = false;
-  std::array<TokenId, 8> next{};
-  if (past_ == 0) {
-    model_->Forward(prompt_, 0, true, std::span(next).first(prompt_.size()));
-    past_ = static_cast<int>(prompt_.size());
-    last_ = next[prompt_.size() - 1];
-  } else {
-    model_->Forward(std::span(&last_, 1), past_++, false, std::span(next).first(1));
-    last_ = next[0];
+  if (text_.size() >= static_cast<std::size_t>(model_->context())) return false;
+  rows_.clear();
+  for (std::size_t i = cached_; i < text_.size(); ++i) {
+    const int at = static_cast<int>(i);
+    rows_.push_back({.token = text_[i], .position = at, .at = at});
   }
-  if (last_ == model_->end_token()) return false;
-  tokens->push_back(last_);
-  return past_ < model_->context();
+  next_.resize(rows_.size());
+  // The rules for a first token are those of the prompt's last row.
+  model_->Forward(rows_, text_.size() == prompt_, next_);
+  cached_ = text_.size();
+  confidence_ = std::exp(model_->log_probability(rows_.size() - 1));
+  const TokenId next = next_.back();
+  if (next == model_->end_token()) return false;
+  text_.push_back(next);
+  tokens->push_back(next);
+  return text_.size() < static_cast<std::size_t>(model_->context());
+}
+
+void WhisperDrafter::Follow(std::span<const TokenId> history) {
+  const std::span<const TokenId> said = std::span(text_).subspan(prompt_);
+  const auto same =
+      static_cast<std::size_t>(std::ranges::mismatch(said, history).in1 - said.begin());
+  text_.resize(prompt_);
+  text_.insert(text_.end(), history.begin(), history.end());
+  // The last token is fed once more, for what follows it.
+  cached_ = std::min({cached_, prompt_ + same, text_.size() - 1});
+  if (text_.size() == prompt_) cached_ = 0;
 }
 
 }  // namespace as2d

@@ -135,18 +135,18 @@ Tensor Tensor::Adopt(std::shared_ptr<const Runtime> runtime, OrtValue* value) {
   return tensor;
 }
 
-Tensor Tensor::View(Shape shape) const {
+Tensor Tensor::View(Shape shape, std::size_t first) const {
   if (empty()) throw Error("tensor: a view of nothing");
   Tensor view;
   view.size_ = CountElements(shape, type_);
-  if (view.size_ > size_) {
+  if (first > size_ || view.size_ > size_ - first) {
     throw Error("tensor " + ShapeText(shape_) + ": too small for a view of " + ShapeText(shape));
   }
   view.runtime_ = runtime_;
   view.memory_ = memory_ ? memory_ : std::shared_ptr<void>(value_);
   view.type_ = type_;
   view.shape_ = std::move(shape);
-  view.data_ = data_;
+  view.data_ = static_cast<char*>(data_) + first * ElementBytes(type_);
   view.Wrap();
   return view;
 }

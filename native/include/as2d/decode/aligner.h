@@ -35,8 +35,13 @@ class Aligner {
   /// one, then to the furthest. None when the drafter is late by more than the band.
   std::optional<std::size_t> Position() const;
 
-  /// Draft tokens after the position, at most `count`; empty when there are none.
-  std::span<const TokenId> Candidates(std::size_t count) const;
+  /// Another place where the committed prefix could end: the position with the least distance whose
+  /// next draft token is none of `taken`, the furthest of equals. None where there is none, or none
+  /// that costs at most two wrong tokens more than the best.
+  std::optional<std::size_t> OtherPosition(std::span<const TokenId> taken) const;
+
+  /// Draft tokens after `position`, at most `count`; empty when there are none.
+  std::span<const TokenId> Candidates(std::size_t position, std::size_t count) const;
 
   std::size_t committed() const { return committed_.size(); }
   std::size_t drafted() const { return draft_.size(); }

@@ -1,6 +1,7 @@
 // How many candidates go into one verify step.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 namespace as2d {
@@ -23,6 +24,24 @@ class FixedBudget final : public BudgetPolicy {
   void Observe(std::size_t, std::size_t) override {}
 
  private:
+  std::size_t budget_;
+};
+
+/// Two more after a step whose candidates were all accepted, one less after any other, between 1
+/// and `most`: the heuristic of assisted generation in the `transformers` library (Gante 2023).
+class AdaptiveBudget final : public BudgetPolicy {
+ public:
+  /// `most` >= 1; begins with half of it.
+  explicit AdaptiveBudget(std::size_t most)
+      : most_(most), budget_(std::max<std::size_t>(1, most / 2)) {}
+  std::size_t Next() override { return budget_; }
+  void Observe(std::size_t proposed, std::size_t accepted) override {
+    budget_ =
+        accepted == proposed ? std::min(most_, budget_ + 2) : std::max<std::size_t>(2, budget_) - 1;
+  }
+
+ private:
+  const std::size_t most_;
   std::size_t budget_;
 };
 

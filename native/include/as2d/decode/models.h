@@ -9,26 +9,46 @@
 
 namespace as2d {
 
+/// One row of a forward: a token, and its place in the caches of one window.
+///
+/// It keeps its keys and values at `at`, and sees what is kept at [0, shared) and [begin, at]. An
+/// ordinary row has shared = begin = 0: it sees all that is before it. A candidate run that is not
+/// the first one shares the committed prefix with it and begins further on, where none of its rows
+/// sees the other run.
+struct Row {
+  TokenId token = 0;
+  int position = 0;  ///< of the token in its window, as the model counts
+  int slot = 0;      ///< whose caches: [0, slots())
+  int at = 0;        ///< [0, context())
+  int shared = 0;
+  int begin = 0;
+};
+
 /// The model whose output the user gets. One thread at a time calls it (the target lane), except
-/// for `Cancel`. It holds caches for one window: `Encode` begins a window and forgets the last one.
+/// for `Cancel`. It holds caches for `slots()` windows at a time: `Encode` begins a window and
+/// forgets the last one of its slot.
 class TargetModel {
  public:
   virtual ~TargetModel() = default;
 
   /// Begins a window: encodes `samples` (16 kHz mono). Blocks. Throws Error, or Cancelled.
-  virtual void Encode(std::span<const float> samples) = 0;
+  virtual void Encode(std::span<const float> samples, int slot) = 0;
 
   /// Runs the whole prompt at positions [0, prompt.size()) and returns the first token, with the
   /// rules that hold only for a first token. Blocks. Throws Error, or Cancelled.
-  virtual TokenId Prompt(std::span<const TokenId> prompt) = 0;
+  virtual TokenId Prompt(std::span<const TokenId> prompt, int slot) = 0;
 
-  /// One forward over `rows` at positions [past, past + rows.size()): `next[i]` is the model's own
-  /// choice after rows[0..i]. Whatever was cached at `past` and after it is overwritten, so a
-  /// rewind is a smaller `past`. Needs past + rows.size() <= context(). Blocks. Throws Error, or
-  /// Cancelled.
-  virtual void Forward(std::span<const TokenId> rows, int past, std::span<TokenId> next) = 0;
+  /// One forward over `rows`: `next[i]` is the model's own choice after rows[i] and what that row
+  /// sees. Rows of one slot are in ascending order of `at` and follow one another; what was cached
+  /// there is overwritten, so a rewind is a smaller `at`. Blocks. Throws Error, or Cancelled.
+  virtual void Forward(std::span<const Row> rows, std::span<TokenId> next) = 0;
 
-  virtual int context() const = 0;          ///< positions that the caches hold
+  /// Moves what is cached at [from, from + count) to [to, to + count), to < from: a run that was
+  /// accepted takes the place of the one beside it.
+  virtual void Move(int slot, int from, int to, int count) = 0;
+
+  virtual int slots() const = 0;            ///< windows that the caches hold, >= 1
+  virtual int context() const = 0;          ///< positions that the caches of a window hold
   virtual TokenId end_token() const = 0;    ///< is never a text token
   virtual int vocabulary_size() const = 0;  ///< Forward takes ids in [0, vocabulary_size())
   /// True when Forward's results are promised to be the same for every even number of rows >= 2,
@@ -41,8 +61,9 @@ class TargetModel {
   virtual void ClearCancel() = 0;
 };
 
-/// Whatever proposes tokens. It follows its own history: nothing of the target's text reaches it.
-/// One thread at a time calls it (the draft lane), except for `Cancel`.
+/// Whatever proposes tokens. One thread at a time calls it (the draft lane), except for `Cancel`.
+/// It follows its own history, and nothing of the target's text reaches it, unless a strategy
+/// couples it to the target with `Follow`.
 class DraftModel {
  public:
   virtual ~DraftModel() = default;
@@ -56,8 +77,16 @@ class DraftModel {
   /// no more then. Blocks. Throws anything: the draft lane takes it as the end of drafting.
   virtual bool Next(std::vector<TokenId>* tokens) = 0;
 
+  /// Puts `history` (all of the window's text so far, in the drafter's own vocabulary) in the place
+  /// of what the drafter has said: the next token comes after it. Also after the draft was
+  /// complete. What the caches hold of it already is not computed again. Does not block.
+  virtual void Follow(std::span<const TokenId> history) = 0;
+
   /// True when the last piece of work was on the encoder.
   virtual bool encoding() const = 0;
+
+  /// Probability that the drafter gave to the last token that Next appended, or to its end.
+  virtual float confidence() const = 0;
 
   /// Any thread: makes a running call, and every later one, throw Cancelled soon.
   virtual void Cancel() = 0;

@@ -26,6 +26,8 @@ struct Drafter {
   std::shared_ptr<DraftModel> model;
   /// Turns draft tokens into target tokens; null when both have one vocabulary.
   std::function<std::unique_ptr<Retokenizer>()> make_retokenizer;
+  /// The way back, for strategies that couple the lanes; null likewise.
+  std::function<std::unique_ptr<Retokenizer>()> make_history_retokenizer;
   /// Set by the first failure: this drafter is not used again.
   std::atomic<bool> lost{false};
 };
@@ -34,6 +36,13 @@ struct RunOptions {
   /// Commit exactly what the target alone would: pad steps where the target's numbers depend on
   /// the number of rows.
   bool exact = true;
+  /// Windows that the target decodes in one batch, each with a strategy of its own; no more than
+  /// the target has slots.
+  std::size_t batch = 1;
+  /// The drafter does as the strategy tells it, and nothing of its own.
+  bool coupled = false;
+  /// How long a coupled target waits for a reply before it gives the drafter up.
+  std::chrono::duration<double> patience{30};
   /// The drafter may be this many windows ahead of the target's.
   std::int64_t max_lead_windows = 2;
   /// Draft tokens per window; a longer draft is cut.
@@ -48,6 +57,7 @@ struct RunOptions {
   std::shared_ptr<void> lease;
 };
 
+/// Called once for each window of the batch.
 using StrategyFactory = std::function<std::unique_ptr<Strategy>(Counters*)>;
 
 /// Starts both lanes on construction. The lanes share the list of windows and the draft streams,

@@ -28,15 +28,18 @@ class ScriptedTarget final : public TargetModel {
     int context = 448;
     TokenId end_token = 999;
     bool even_rows_only = true;
+    int slots = 1;
     std::chrono::microseconds encode_time{0};
     std::chrono::microseconds step_time{0};
   };
 
   ScriptedTarget(Script script, Options options);
 
-  void Encode(std::span<const float> samples) override;
-  TokenId Prompt(std::span<const TokenId> prompt) override;
-  void Forward(std::span<const TokenId> rows, int past, std::span<TokenId> next) override;
+  void Encode(std::span<const float> samples, int slot) override;
+  TokenId Prompt(std::span<const TokenId> prompt, int slot) override;
+  void Forward(std::span<const Row> rows, std::span<TokenId> next) override;
+  void Move(int slot, int from, int to, int count) override;
+  int slots() const override { return options_.slots; }
   int context() const override { return options_.context; }
   TokenId end_token() const override { return options_.end_token; }
   int vocabulary_size() const override { return options_.vocabulary_size; }
@@ -48,20 +51,27 @@ class ScriptedTarget final : public TargetModel {
   const std::vector<std::size_t>& steps() const { return steps_; }
 
  private:
-  TokenId Choose() const;
+  /// What is known of one window.
+  struct Slot {
+    std::int64_t window = -1;
+    std::vector<TokenId> prompt;
+    std::vector<TokenId> cache;
+  };
+
+  TokenId Choose(const Slot& slot, std::span<const TokenId> seen) const;
   void Wait(std::chrono::microseconds time) const;
 
   const Script script_;
   const Options options_;
   std::atomic<bool> cancelled_{false};
-  std::int64_t window_ = -1;
-  std::vector<TokenId> prompt_;
-  std::vector<TokenId> cache_;
+  std::vector<Slot> slots_;
   std::vector<std::size_t> steps_;
 };
 
 /// A drafter that says its script by window index, a token at a time, and then ends or fails as it
-/// was told. Tokens are in whatever vocabulary the caller means.
+/// was told. Tokens are in whatever vocabulary the caller means. After a history of n tokens it
+/// goes on with its script's token n, if the history is the script's so far; after any other it
+/// says tokens that come of the history, each one more than the last.
 class ScriptedDrafter final : public DraftModel {
  public:
   enum class Ending : std::uint8_t {
@@ -74,13 +84,19 @@ class ScriptedDrafter final : public DraftModel {
     Ending ending = Ending::kEnd;
     std::chrono::microseconds token_time{0};
     std::chrono::microseconds encode_time{0};
+    /// Given to every token that is the script's; others get half of it.
+    float confidence = 1;
   };
 
   ScriptedDrafter(Script script, Options options);
 
   void Begin(const Window& window) override;
   bool Next(std::vector<TokenId>* tokens) override;
+  void Follow(std::span<const TokenId> history) override;
   bool encoding() const override { return encoding_; }
+  float confidence() const override {
+    return strayed_ ? options_.confidence / 2 : options_.confidence;
+  }
   void Cancel() override { cancelled_ = true; }
   void ClearCancel() override { cancelled_ = false; }
 
@@ -93,8 +109,10 @@ class ScriptedDrafter final : public DraftModel {
   const Script script_;
   const Options options_;
   std::atomic<bool> cancelled_{false};
+  std::span<const TokenId> script_of_window_;
   std::span<const TokenId> rest_;
   TokenId last_ = 0;
+  bool strayed_ = false;  // it follows a history that is not its script's
   bool encoding_ = false;
   bool encoded_ = false;
   std::mutex mutex_;

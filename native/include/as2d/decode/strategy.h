@@ -2,80 +2,83 @@
 // verifier and the kernels are the same for all of them.
 #pragma once
 
+#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 
-#include "as2d/decode/aligner.h"
-#include "as2d/decode/budget.h"
+#include "as2d/decode/draft_channel.h"
 #include "as2d/decode/draft_stream.h"
-#include "as2d/text/token_keys.h"
+#include "as2d/decode/window.h"
 #include "as2d/text/vocabulary.h"
-#include "as2d/trace/counters.h"
 
 namespace as2d {
 
-/// Called by the target lane only; must not block.
+/// The candidates of one step: runs of tokens, each of which could come after the committed prefix.
+class CandidateRuns {
+ public:
+  static constexpr std::size_t kMost = 4;
+
+  void Clear() { size_ = 0; }
+  /// Appends a run, which must stay valid until the step is over. Does nothing with an empty run or
+  /// once there are kMost.
+  void Add(std::span<const TokenId> run) {
+    if (!run.empty() && size_ < kMost) runs_[size_++] = run;
+  }
+
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  std::span<const TokenId> operator[](std::size_t run) const { return runs_[run]; }
+  std::span<const TokenId>& operator[](std::size_t run) { return runs_[run]; }
+  std::span<const std::span<const TokenId>> runs() const { return std::span(runs_).first(size_); }
+
+ private:
+  std::array<std::span<const TokenId>, kMost> runs_;
+  std::size_t size_ = 0;
+};
+
+/// What there is to draw candidates from in one window.
+struct DraftSource {
+  std::shared_ptr<const Window> window;
+  /// What a drafter that follows its own history publishes; it outlives the window. Null without
+  /// such a drafter.
+  const DraftStream* stream = nullptr;
+  /// A drafter that does as it is told. Null without one.
+  DraftChannel* channel = nullptr;
+};
+
+/// Called by the target lane only. One object serves one window at a time.
 class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  /// A window begins. `stream` is what the draft lane publishes for it, or null without a drafter;
-  /// it outlives the window.
-  virtual void BeginWindow(const DraftStream* stream) = 0;
+  virtual void BeginWindow(const DraftSource& source) = 0;
 
   /// The committed prefix grew by `tokens`.
   virtual void Committed(std::span<const TokenId> tokens) = 0;
 
-  /// At most `room` candidates for the next step, ready right now; none lets the target go alone.
-  /// Valid until the next call.
-  virtual std::span<const TokenId> Candidates(std::size_t room) = 0;
+  /// Adds the runs for the next step, none of them longer than `room`; none at all lets the target
+  /// go alone. They stay valid until the next call of any function. Only strategies that couple the
+  /// lanes may block here: that is what the others avoid.
+  virtual void Propose(std::size_t room, CandidateRuns* runs) = 0;
 
-  /// What became of the candidates: the first `proposed` were verified, the rest, if any, were of
-  /// no use. Not called when none was.
-  virtual void Verified(std::size_t proposed, std::size_t accepted) = 0;
+  /// What became of `runs`, those proposed, but cut (perhaps to nothing) where a token could not be
+  /// the target's or the context ended: the first `accepted` tokens of run `best` are the target's
+  /// own choice, and no run did better. Comes before Committed; not when nothing was verified.
+  virtual void Verified(const CandidateRuns& runs, std::size_t best, std::size_t accepted) = 0;
 
-  /// The window is over.
+  /// The window is over, for whatever reason.
   virtual void EndWindow() = 0;
 };
 
 /// The target alone.
 class TargetOnly final : public Strategy {
  public:
-  void BeginWindow(const DraftStream*) override {}
+  void BeginWindow(const DraftSource&) override {}
   void Committed(std::span<const TokenId>) override {}
-  std::span<const TokenId> Candidates(std::size_t) override { return {}; }
-  void Verified(std::size_t, std::size_t) override {}
+  void Propose(std::size_t, CandidateRuns*) override {}
+  void Verified(const CandidateRuns&, std::size_t, std::size_t) override {}
   void EndWindow() override {}
-};
-
-/// Target-decoupled drafting (AS²D, arXiv 2609.37617): the drafter follows its own history and
-/// publishes; the target looks at what is there, places its committed prefix in it, and verifies
-/// what comes after. It never waits, and tells the drafter nothing.
-class DecoupledDrafting final : public Strategy {
- public:
-  /// `counters` must outlive this.
-  DecoupledDrafting(std::shared_ptr<const TokenKeys> keys, std::unique_ptr<BudgetPolicy> budget,
-                    Counters* counters);
-
-  void BeginWindow(const DraftStream* stream) override;
-  void Committed(std::span<const TokenId> tokens) override;
-  std::span<const TokenId> Candidates(std::size_t room) override;
-  void Verified(std::size_t proposed, std::size_t accepted) override;
-  void EndWindow() override;
-
- private:
-  const std::shared_ptr<const TokenKeys> keys_;
-  Aligner aligner_;
-  const std::unique_ptr<BudgetPolicy> budget_;
-  Counters* const counters_;
-  const DraftStream* stream_ = nullptr;
-  std::size_t read_ = 0;      // draft tokens given to the aligner
-  std::size_t position_ = 0;  // where the last candidates begin
-  std::size_t proposed_ = 0;  // draft tokens [0, proposed_) were proposed, or passed over
-  std::size_t expected_ = 0;  // where the position would be had every token been the drafter's
-  std::int64_t used_ = 0;     // draft tokens of this window that were ever proposed
 };
 
 }  // namespace as2d

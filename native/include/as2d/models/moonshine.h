@@ -31,13 +31,25 @@ class MoonshineDrafter final : public DraftModel {
 
   void Begin(const Window& window) override;
   bool Next(std::vector<TokenId>* tokens) override;
+  void Follow(std::span<const TokenId> history) override;
   bool encoding() const override { return encoding_; }
+  float confidence() const override;
   void Cancel() override { canceller_.Cancel(); }
   void ClearCancel() override { canceller_.Reset(); }
 
  private:
-  void EncodePiece();
-  TokenId Step();
+  struct Piece {
+    std::span<const float> samples;
+    std::size_t first_token = 0;  // of the window's text
+    std::size_t most_tokens = 0;  // before it counts as a loop
+    bool encoded = false;
+    Tensor hidden, mask;
+  };
+
+  void EnterPiece(std::size_t piece);
+  void EncodePiece(Piece& piece);
+  TokenId Step(const Piece& piece);
+  void Feed(const Piece& piece, std::span<const TokenId> tokens);
 
   const TokenId start_token_;
   const TokenId end_token_;
@@ -49,15 +61,12 @@ class MoonshineDrafter final : public DraftModel {
   std::vector<std::string> present_names_;  // ... and the outputs that replace them
   std::vector<const char*> output_names_;   // logits, then present_names_
 
-  std::span<const float> samples_;  // of the window
-  std::vector<std::size_t> ends_;   // of the pieces that are left, in reverse
-  std::size_t begin_ = 0;           // of the current piece
-  std::size_t tokens_left_ = 0;     // before the piece counts as a loop
-  bool in_piece_ = false;
+  std::vector<Piece> pieces_;  // of the window
+  std::size_t piece_ = 0;      // the current one; pieces_.size() once the draft is complete
+  std::vector<TokenId> text_;  // of the window
+  std::size_t cached_ = 0;     // tokens in past_: the start token, and the piece's text
   bool encoding_ = true;
-  bool first_step_ = true;
-  TokenId last_ = 0;
-  Tensor hidden_, mask_;
+  Tensor logits_;  // of the last step
   std::vector<Tensor> past_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,17 +27,29 @@ class WhisperModel {
   WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle& bundle,
                std::shared_ptr<WorkerPool> pool);
 
-  /// Encodes at most window_samples() of 16 kHz mono; the rest of the window is silence. Encoding
-  /// the same samples again costs nothing. Throws Error, Cancelled.
-  void Encode(std::span<const float> samples);
+  /// Makes room for `slots` windows at a time, at least. What the slots held is lost. Only between
+  /// two runs.
+  void ReserveSlots(int slots);
+  int slots() const { return slots_; }
 
-  /// One forward of the decoder over `rows` at positions [past, past + rows.size()). `begin`
-  /// applies the rules for a window's first token, to every row. Throws Error, Cancelled.
-  void Forward(std::span<const TokenId> rows, int past, bool begin, std::span<TokenId> next);
+  /// Encodes at most window_samples() of 16 kHz mono into a slot; the rest of the window is
+  /// silence. Throws Error, Cancelled.
+  void Encode(std::span<const float> samples, int slot);
 
-  /// Probability of each language of the bundle, in its order, for what was encoded last.
-  /// Overwrites the caches. Throws Error for a model without language tokens, Cancelled.
-  std::vector<std::pair<std::string, float>> LanguageProbabilities();
+  /// One forward of the decoder. `begin` applies the rules for a window's first token, to every
+  /// row. Throws Error, Cancelled.
+  void Forward(std::span<const Row> rows, bool begin, std::span<TokenId> next);
+
+  /// Log-probability of what the last Forward chose for `row`.
+  float log_probability(std::size_t row) const { return log_prob_.values<float>()[row]; }
+
+  /// Moves what is cached at [from, from + count) of a slot to `to` < from.
+  void Move(int slot, int from, int to, int count);
+
+  /// Probability of each language of the bundle, in its order, for `samples`. Uses slot 0; the next
+  /// Encode costs nothing if it is that of the same samples into that slot. Throws Error for a
+  /// model without language tokens, Cancelled.
+  std::vector<std::pair<std::string, float>> LanguageProbabilities(std::span<const float> samples);
 
   const Bundle& bundle() const { return bundle_; }
   int context() const { return context_; }
@@ -49,8 +62,8 @@ class WhisperModel {
  private:
   struct Step;
   Step& StepOf(std::size_t rows, bool begin, bool languages);
-  /// Row `row` of the next step stands at position `at` and sees all up to it.
-  void Place(std::size_t row, int at);
+  void SetRow(std::size_t index, const Row& row);
+  void RunEncoder(std::span<const float> samples, int slot);
 
   const Bundle bundle_;
   const int context_;
@@ -61,16 +74,16 @@ class WhisperModel {
   Canceller canceller_;
   std::shared_ptr<Session> encoder_;
   std::shared_ptr<Session> decoder_;
+  int slots_ = 0;
   Tensor audio_;
-  // By name; those of the caches without "past_" or "present_".
+  // By name; those of the caches without "past_" or "present_". The first dimension is the slot.
   std::vector<std::pair<std::string, Tensor>> cross_, cache_;
-  Tensor tokens_, positions_, places_, next_, language_logits_;
+  Tensor tokens_, positions_, places_, next_, log_prob_, language_logits_;
   Tensor suppress_, begin_suppress_;
-  std::unique_ptr<Binding> encoder_binding_;
+  std::vector<std::unique_ptr<Binding>> encoder_bindings_;  // by slot
   // One binding for each number of rows that has occurred: nothing is bound anew from step to step.
   std::map<std::pair<std::size_t, int>, std::unique_ptr<Step>> steps_;
-  std::vector<float> encoded_;  // what cross_ was made from; empty when nothing
-  bool encoded_valid_ = false;
+  std::optional<std::vector<float>> detected_;  // what slot 0 was made from to tell the language
 
  public:
   ~WhisperModel();
@@ -83,11 +96,13 @@ class WhisperTarget final : public TargetModel {
  public:
   explicit WhisperTarget(std::shared_ptr<WhisperModel> model) : model_(std::move(model)) {}
 
-  void Encode(std::span<const float> samples) override { model_->Encode(samples); }
-  TokenId Prompt(std::span<const TokenId> prompt) override;
-  void Forward(std::span<const TokenId> rows, int past, std::span<TokenId> next) override {
-    model_->Forward(rows, past, false, next);
+  void Encode(std::span<const float> samples, int slot) override { model_->Encode(samples, slot); }
+  TokenId Prompt(std::span<const TokenId> prompt, int slot) override;
+  void Forward(std::span<const Row> rows, std::span<TokenId> next) override {
+    model_->Forward(rows, false, next);
   }
+  void Move(int slot, int from, int to, int count) override { model_->Move(slot, from, to, count); }
+  int slots() const override { return model_->slots(); }
   int context() const override { return model_->context(); }
   TokenId end_token() const override { return model_->end_token(); }
   int vocabulary_size() const override { return model_->vocabulary_size(); }
@@ -97,28 +112,34 @@ class WhisperTarget final : public TargetModel {
 
  private:
   const std::shared_ptr<WhisperModel> model_;
-  std::vector<TokenId> rows_, next_;
+  std::vector<Row> rows_;
+  std::vector<TokenId> next_;
 };
 
-/// Whisper as a drafter: one row a step, its own prompt, its own history.
+/// Whisper as a drafter: its own prompt, its own history.
 class WhisperDrafter final : public DraftModel {
  public:
   explicit WhisperDrafter(std::shared_ptr<WhisperModel> model) : model_(std::move(model)) {}
 
   void Begin(const Window& window) override;
   bool Next(std::vector<TokenId>* tokens) override;
+  void Follow(std::span<const TokenId> history) override;
   bool encoding() const override { return encoding_; }
+  float confidence() const override { return confidence_; }
   void Cancel() override { model_->canceller().Cancel(); }
   void ClearCancel() override { model_->canceller().Reset(); }
 
  private:
   const std::shared_ptr<WhisperModel> model_;
   std::span<const float> samples_;
-  std::vector<TokenId> prompt_;
+  std::size_t prompt_ = 0;     // its length
+  std::vector<TokenId> text_;  // the prompt, and all that was said
+  std::size_t cached_ = 0;     // of text_
   bool encoding_ = true;
   bool encoded_ = false;
-  int past_ = 0;
-  TokenId last_ = 0;
+  float confidence_ = 1;
+  std::vector<Row> rows_;
+  std::vector<TokenId> next_;
 };
 
 }  // namespace as2d

@@ -65,9 +65,9 @@ class Tensor {
   Tensor(Tensor&&) noexcept = default;
   Tensor& operator=(Tensor&&) noexcept = default;
 
-  /// The first elements of this memory in another shape: the rows 0..n-1 of a buffer made for more.
-  /// Throws Error if that is more than this tensor has.
-  Tensor View(Shape shape) const;
+  /// Elements of this memory from `first` on in another shape: the rows 0..n-1 of a buffer made for
+  /// more. Throws Error if that is more than this tensor has.
+  Tensor View(Shape shape, std::size_t first = 0) const;
 
   ElementType type() const { return type_; }
   const Shape& shape() const { return shape_; }

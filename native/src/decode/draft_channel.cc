@@ -1,0 +1,53 @@
+#include "as2d/decode/draft_channel.h"
+
+#include <utility>
+
+namespace as2d {
+
+void DraftChannel::Ask(DraftRequest request) {
+  {
+    const std::lock_guard lock(mutex_);
+    request_ = std::move(request);
+    reply_.reset();
+  }
+  changed_.notify_all();
+}
+
+std::optional<DraftReply> DraftChannel::Wait() {
+  std::unique_lock lock(mutex_);
+  const bool in_time =
+      changed_.wait_for(lock, patience_, [this] { return reply_.has_value() || closed_; });
+  if (!in_time) closed_ = timed_out_ = true;
+  if (!reply_) return std::nullopt;
+  return std::exchange(reply_, std::nullopt);
+}
+
+std::optional<DraftRequest> DraftChannel::Next() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return request_.has_value() || closed_; });
+  if (closed_) return std::nullopt;
+  return std::exchange(request_, std::nullopt);
+}
+
+void DraftChannel::Answer(DraftReply reply) {
+  {
+    const std::lock_guard lock(mutex_);
+    reply_ = std::move(reply);
+  }
+  changed_.notify_all();
+}
+
+void DraftChannel::Close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+}
+
+bool DraftChannel::timed_out() const {
+  const std::lock_guard lock(mutex_);
+  return timed_out_;
+}
+
+}  // namespace as2d
