@@ -92,6 +92,7 @@ Engine::Engine(const std::filesystem::path& ort_library, const std::filesystem::
                 "' cannot be the target; it can be the drafter");
   }
   target_lane_->pool = MakePool("as2d-target", target_lane);
+  target_lane_->crew = crew_->AddLane(target_lane_->pool);
   whisper_ = std::make_shared<WhisperModel>(runtime_, bundle, target_lane_->pool);
   target_ = std::make_shared<WhisperTarget>(whisper_);
   vocabulary_ = LoadVocabulary(bundle);
@@ -116,6 +117,7 @@ void Engine::LoadDrafter(const std::filesystem::path& drafter, const LaneCores& 
   const Bundle bundle = Bundle::Open(drafter);
   auto lane = std::make_shared<Lane>();
   lane->pool = MakePool("as2d-draft", draft_lane);
+  lane->crew = crew_->AddLane(lane->pool);
   auto made = std::make_shared<Drafter>();
   made->model = MakeDraftModel(runtime_, bundle, lane->pool);
   const auto vocabulary = LoadVocabulary(bundle);
@@ -200,18 +202,22 @@ std::vector<std::pair<std::string, float>> Engine::LanguageProbabilities(
   if (!whisper_) throw Error("a scripted target knows no languages");
   RequireIdle();
   target_->ClearCancel();
-  std::optional<WorkerPool::CallerPin> pin;
-  pin.emplace(target_lane_->pool->PinCaller());
+  const std::shared_ptr<void> inside = Enter(target_lane_)();
   return whisper_->LanguageProbabilities(samples);
 }
 
 std::function<std::shared_ptr<void>()> Engine::Enter(const std::shared_ptr<Lane>& lane) {
   if (!lane->pool) return {};
+  struct Inside {
+    explicit Inside(const Lane& lane) : pin(lane.pool->PinCaller()), inside(lane.crew) {}
+    const WorkerPool::CallerPin pin;
+    const CrewLane::Inside inside;
+  };
   return [lane]() -> std::shared_ptr<void> {
-    auto pin = std::make_shared<WorkerPool::CallerPin>(lane->pool->PinCaller());
+    auto inside = std::make_shared<Inside>(*lane);
     const std::lock_guard lock(lane->mutex);
     lane->threads = lane->pool->Report();
-    return pin;
+    return inside;
   };
 }
 

@@ -17,6 +17,7 @@
 #include "as2d/decode/run.h"
 #include "as2d/decode/scripted.h"
 #include "as2d/models/whisper.h"
+#include "as2d/platform/crew.h"
 #include "as2d/platform/worker_pool.h"
 #include "as2d/runtime/ort.h"
 #include "as2d/text/token_keys.h"
@@ -85,6 +86,7 @@ class Engine {
  private:
   struct Lane {
     std::shared_ptr<WorkerPool> pool;  // null for scripted models
+    std::shared_ptr<CrewLane> crew;    // likewise
     mutable std::mutex mutex;
     std::vector<WorkerReport> threads;
   };
@@ -94,6 +96,7 @@ class Engine {
   static LaneReport Report(const std::shared_ptr<Lane>& lane);
   static std::function<std::shared_ptr<void>()> Enter(const std::shared_ptr<Lane>& lane);
 
+  const std::shared_ptr<Crew> crew_ = Crew::Make();
   std::shared_ptr<Runtime> runtime_;
   std::shared_ptr<WhisperModel> whisper_;  // null for a scripted target
   std::shared_ptr<TargetModel> target_;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "as2d/platform/crew.h"
+
 namespace as2d {
 
 void DraftChannel::Ask(DraftRequest request) {
@@ -14,6 +16,7 @@ void DraftChannel::Ask(DraftRequest request) {
 }
 
 std::optional<DraftReply> DraftChannel::Wait() {
+  const CrewLane::Rest rest;
   std::unique_lock lock(mutex_);
   const bool in_time =
       changed_.wait_for(lock, patience_, [this] { return reply_.has_value() || closed_; });
@@ -23,6 +26,7 @@ std::optional<DraftReply> DraftChannel::Wait() {
 }
 
 std::optional<DraftRequest> DraftChannel::Next() {
+  const CrewLane::Rest rest;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return request_.has_value() || closed_; });
   if (closed_) return std::nullopt;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "as2d/platform/crew.h"
 #include "run_state.h"
 
 namespace as2d {
@@ -35,12 +36,16 @@ void WindowList::Cancel() {
 std::shared_ptr<WindowTask> WindowList::NextForTarget(bool wait) {
   std::unique_lock lock(mutex_);
   const auto available = [&] { return target_ < End(); };
-  if (wait) changed_.wait(lock, [&] { return available() || closed_ || cancelled(); });
+  if (wait && !available()) {
+    const CrewLane::Rest rest;
+    changed_.wait(lock, [&] { return available() || closed_ || cancelled(); });
+  }
   if (cancelled() || !available()) return nullptr;
   return At(target_++);
 }
 
 std::shared_ptr<WindowTask> WindowList::NextForDrafter() {
+  const CrewLane::Rest rest;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] {
     // What the target has finished is skipped.

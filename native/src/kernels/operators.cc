@@ -14,6 +14,7 @@
 #endif
 
 #include "as2d/error.h"
+#include "as2d/platform/crew.h"
 #include "as2d/runtime/ort_abi.h"
 #include "as2d/runtime/tensor.h"
 #include "kernels.h"
@@ -93,7 +94,8 @@ class Call {
     return static_cast<T*>(Data(value));
   }
 
-  /// Calls `work(i)` for i in [0, count) on the session's threads; returns when all are done.
+  /// Calls `work(i)` for i in [0, count) on the lane's threads and whoever helps it, or on the
+  /// session's where there is no lane; returns when all are done.
   template <typename Work>
   void Parallel(std::size_t count, Work work) {
     if (count == 1) return work(std::size_t{0});
@@ -111,6 +113,11 @@ class Call {
       }
       ReleasedTo(object);
     };
+    if (CrewLane* const lane = CrewLane::Current()) {
+      lane->Parallel(count, run, &shared);
+      if (shared.failed) throw Error("out of memory");
+      return;
+    }
     ReleasedTo(&shared);
     Check(api_.Call<entry::KernelContext_ParallelFor>(
         static_cast<const OrtKernelContext*>(context_),

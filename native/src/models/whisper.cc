@@ -10,9 +10,13 @@
 namespace as2d {
 namespace {
 
-SessionOptions OptionsFor(std::shared_ptr<WorkerPool> pool) {
+/// The heavy operators are our own and share their work out over the crew; the runtime's threads
+/// must not spin on the crew's cores meanwhile.
+SessionOptions OptionsFor(std::shared_ptr<WorkerPool> pool, int threads) {
   SessionOptions options;
   options.pool = std::move(pool);
+  options.threads = threads;
+  options.spin_microseconds = 0;
   return options;
 }
 
@@ -40,8 +44,8 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
       end_token_(bundle.RequiredToken("end")),
       even_rows_only_(bundle.Text("row_invariance") == "even"),
       canceller_(runtime) {
-  encoder_ = Session::Load(runtime, bundle.File("encoder"), OptionsFor(pool));
-  decoder_ = Session::Load(runtime, bundle.File("decoder"), OptionsFor(pool));
+  encoder_ = Session::Load(runtime, bundle.File("encoder"), OptionsFor(pool, 0));
+  decoder_ = Session::Load(runtime, bundle.File("decoder"), OptionsFor(pool, 1));
 
   const auto floats = [&](Shape shape) {
     return Tensor(runtime, ElementType::kFloat32, std::move(shape));

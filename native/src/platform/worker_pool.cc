@@ -1,7 +1,7 @@
 #include "as2d/platform/worker_pool.h"
 
 #include <algorithm>
-#include <condition_variable>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -11,7 +11,8 @@
 namespace as2d {
 namespace {
 
-// Room that the kernel's 15 bytes leave for "-<slot>" with up to three digits.
+// Room that the kernel's 15 bytes leave for "-<slot>" with up to three digits, or "-h<slot>" with
+// two.
 constexpr std::size_t kPrefixBytes = 11;
 
 }  // namespace
@@ -58,9 +59,9 @@ int WorkerPool::created_workers() const {
   return created_;
 }
 
-WorkerReport WorkerPool::Place(int slot) const {
+WorkerReport WorkerPool::Place(int slot, const std::string& mark) const {
   WorkerReport report;
-  report.name = name_.substr(0, kPrefixBytes) + '-' + std::to_string(slot);
+  report.name = name_.substr(0, kPrefixBytes) + '-' + mark + std::to_string(slot);
   SetThreadName(report.name);
   report.thread_id = ThreadId();
   if (!cores_.empty()) {
@@ -86,7 +87,7 @@ WorkerPool::CallerPin WorkerPool::PinCaller() {
   CallerPin pin;
   pin.name_before_ = ThreadName();
   pin.mask_before_ = ReadAffinity().value_or(CpuMask());
-  pin.entry_ = Enter(callers_, Place(0));
+  pin.entry_ = Enter(callers_, Place(0, ""));
   pin.pool_ = shared_from_this();
   return pin;
 }
@@ -106,32 +107,27 @@ WorkerPool::CallerPin::~CallerPin() {
   pool_->Leave(pool_->callers_, entry_);
 }
 
-struct SessionWorkers::Worker {
-  std::thread thread;
-  std::mutex mutex;
-  std::condition_variable placed;
-  bool is_placed = false;
-};
+std::thread WorkerPool::Start(int slot, const std::string& mark, std::function<void()> work) {
+  std::promise<void> placed;
+  std::future<void> is_placed = placed.get_future();
+  std::thread thread([pool = shared_from_this(), slot, mark, work = std::move(work),
+                      placed = std::move(placed)]() mutable {
+    const Entry entry = pool->Enter(pool->workers_, pool->Place(slot, mark));
+    placed.set_value();
+    work();
+    pool->Leave(pool->workers_, entry);
+  });
+  is_placed.wait();
+  return thread;
+}
 
 SessionWorkers::SessionWorkers(std::shared_ptr<WorkerPool> pool) : pool_(std::move(pool)) {}
 
 void* SessionWorkers::Create(WorkerFunction work, void* argument) noexcept {
   try {
     const int slot = next_slot_;
-    auto worker = std::make_unique<Worker>();
-    worker->thread = std::thread([pool = pool_, slot, work, argument, self = worker.get()] {
-      const WorkerPool::Entry entry = pool->Enter(pool->workers_, pool->Place(slot));
-      {
-        const std::lock_guard lock(self->mutex);
-        self->is_placed = true;
-        self->placed.notify_one();
-      }
-      work(argument);
-      pool->Leave(pool->workers_, entry);
-    });
-    std::unique_lock lock(worker->mutex);
-    worker->placed.wait(lock, [&] { return worker->is_placed; });
-    lock.unlock();
+    auto worker =
+        std::make_unique<std::thread>(pool_->Start(slot, "", [work, argument] { work(argument); }));
     next_slot_ = slot + 1 < pool_->width() ? slot + 1 : 1;
     return worker.release();
   } catch (...) {
@@ -141,8 +137,8 @@ void* SessionWorkers::Create(WorkerFunction work, void* argument) noexcept {
 }
 
 void SessionWorkers::Join(void* worker) noexcept {
-  const std::unique_ptr<Worker> owned(static_cast<Worker*>(worker));
-  owned->thread.join();
+  const std::unique_ptr<std::thread> owned(static_cast<std::thread*>(worker));
+  owned->join();
 }
 
 }  // namespace as2d

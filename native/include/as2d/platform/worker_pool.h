@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "as2d/platform/cpu_mask.h"
@@ -33,7 +35,8 @@ struct WorkerReport {
 class WorkerPool : public std::enable_shared_from_this<WorkerPool> {
  public:
   /// A lane on `cores`, slot i on cores[i]. Throws Error if `cores` is empty, has an id twice or
-  /// one out of range. `name` becomes the prefix of thread names and is cut so that "-<slot>" fits.
+  /// one out of range. `name` becomes the prefix of thread names and is cut so that "-<mark><slot>"
+  /// fits.
   static std::shared_ptr<WorkerPool> Pinned(std::string name, std::vector<int> cores);
   /// A lane of `width` >= 1 threads that go where the scheduler puts them.
   static std::shared_ptr<WorkerPool> Unpinned(std::string name, int width);
@@ -59,13 +62,17 @@ class WorkerPool : public std::enable_shared_from_this<WorkerPool> {
   class CallerPin;
   [[nodiscard]] CallerPin PinCaller();
 
+  /// Starts a thread in `slot` that runs `work`, and returns once it is named (with `mark` before
+  /// the slot), pinned and in the report, so that nothing is ever computed on an unpinned thread.
+  /// Throws std::system_error when there is no thread to be had.
+  std::thread Start(int slot, const std::string& mark, std::function<void()> work);
+
  private:
-  friend class SessionWorkers;
   using Entry = std::list<WorkerReport>::iterator;
 
   WorkerPool(std::string name, std::vector<int> cores, int width);
   /// Names and pins the calling thread and reads back what came of it.
-  WorkerReport Place(int slot) const;
+  WorkerReport Place(int slot, const std::string& mark) const;
   Entry Enter(std::list<WorkerReport>& where, WorkerReport report);
   void Leave(std::list<WorkerReport>& where, Entry entry);
 
@@ -106,15 +113,13 @@ class SessionWorkers {
   SessionWorkers(const SessionWorkers&) = delete;
   SessionWorkers& operator=(const SessionWorkers&) = delete;
 
-  /// Starts a worker that runs `work(argument)` until it returns. Comes back once the worker is
-  /// named, pinned and in the pool's report, so that nothing is ever computed on an unpinned
-  /// thread. The slot after the last wraps to slot 1. Null if the thread cannot be created.
+  /// Starts a worker that runs `work(argument)` until it returns; see WorkerPool::Start. The slot
+  /// after the last wraps to slot 1. Null if the thread cannot be created.
   void* Create(WorkerFunction work, void* argument) noexcept;
   /// Waits for the worker to return and frees it.
   static void Join(void* worker) noexcept;
 
  private:
-  struct Worker;
   std::shared_ptr<WorkerPool> pool_;
   int next_slot_ = 1;
 };
