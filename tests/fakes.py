@@ -250,11 +250,11 @@ def backend(script: Script) -> Backend:
             )
         return models[name]
 
-    def plan(method: str, budget: int, target: str | None, draft: str | None) -> PlanFace:
+    def plan(method: str, budget: int | None, target: str | None, draft: str | None) -> PlanFace:
         if target == "99":
             raise As2dError("no core 99 for --target-cores", status=ExitStatus.USAGE)
         script.log.append(("plan", method))
-        return FakePlan("as2d" if method == "auto" else method, budget)
+        return FakePlan("as2d" if method == "auto" else method, 8 if budget is None else budget)
 
     def open_engine(target: Model, drafter: Model | None, plan: PlanFace) -> FakeEngine:
         script.log.append(("open", target.id, drafter.id if drafter is not None else None))

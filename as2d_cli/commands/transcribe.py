@@ -12,7 +12,7 @@ import typer
 
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.limits import MAX_BUDGET
+from as2d_cli.limits import MAX_BUDGET, MAX_WINDOWS
 from as2d_cli.output.formats import Format, renderer
 
 if TYPE_CHECKING:
@@ -31,11 +31,17 @@ _MOST_TOKENS = 1_000_000
 
 
 class Method(StrEnum):
-    """What ``--method`` takes."""
+    """What ``--method`` takes: those of `as2d_cli.methods`, and to leave it to the cores."""
 
     AUTO = "auto"
-    AS2D = "as2d"
     TARGET = "target"
+    AS2D = "as2d"
+    BATCHED = "batched"
+    COUPLED = "coupled"
+    ADAPTIVE = "adaptive"
+    PEARL = "pearl"
+    MULTI = "multi"
+    LOOKUP = "lookup"
 
 
 def register(app: typer.Typer) -> None:
@@ -76,12 +82,18 @@ def _transcribe(
     method: Annotated[
         Method,
         typer.Option(
-            help="as2d: the target verifies drafts; target: it goes alone; auto: by the cores."
+            help="as2d: the target verifies drafts; target: it goes alone; batched: alone on "
+            "several windows at a time; auto: by the cores. The others are there to compare with.",
         ),
     ] = Method.AUTO,
     budget: Annotated[
-        int, typer.Option(metavar="N", help=f"Most candidates per verify step, 1 to {MAX_BUDGET}.")
-    ] = 8,
+        int | None,
+        typer.Option(
+            metavar="N",
+            help=f"Most candidates per verify step, or windows of batched, 1 to {MAX_BUDGET}.",
+            show_default="8, or 4 windows",
+        ),
+    ] = None,
     target_cores: Annotated[
         str | None,
         typer.Option(
@@ -125,7 +137,8 @@ def _transcribe(
         )
     if output == "-":
         output = None
-    _within("--budget", budget, 1, MAX_BUDGET)
+    if budget is not None:
+        _within("--budget", budget, 1, MAX_WINDOWS if method is Method.BATCHED else MAX_BUDGET)
     if max_tokens is not None:
         _within("--max-tokens", max_tokens, 1, _MOST_TOKENS)
     if output is None and environment.stdout.raw is None:

@@ -12,8 +12,9 @@ from as2d_cli import _native
 from as2d_cli.decoding.counters import Counters
 from as2d_cli.decoding.events import Event, event_from_native
 from as2d_cli.decoding.ort_library import ort_library
-from as2d_cli.decoding.plan import Plan, needs_drafter
+from as2d_cli.decoding.plan import Plan
 from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.methods import needs_drafter
 
 if TYPE_CHECKING:
     import numpy as np

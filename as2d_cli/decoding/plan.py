@@ -8,17 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.methods import IN_TURN, SPLIT, default_budget
 
-__all__ = ["METHODS", "Machine", "Plan", "make_plan", "needs_drafter", "this_machine"]
-
-METHODS = ("target", "as2d", "coupled", "adaptive", "pearl", "multi", "lookup", "batched")
-"""Where candidates come from; the native engine's strategies of the same names."""
-
-_SPLIT = ("as2d", "pearl", "multi")
-"""Methods whose lanes work at the same time, and so share out the cores."""
-
-_IN_TURN = ("coupled", "adaptive")
-"""Methods whose lanes wait for each other, so that each may have all cores."""
+__all__ = ["Machine", "Plan", "make_plan", "this_machine"]
 
 MOST_CORES = 1024
 """Core ids are below this: the size of the kernel's usual mask."""
@@ -32,7 +24,7 @@ class Plan:
     """Cores, method and budget of a run.
 
     Attributes:
-        method: one of `METHODS`.
+        method: one of `as2d_cli.methods.METHODS`.
         target_cores: core of each thread of the target lane, the lane's own thread first.
         draft_cores: the same of the draft lane; empty when there is none.
         budget: most candidates per verify step; with ``batched``, windows in a batch.
@@ -68,11 +60,6 @@ class Machine:
         return tuple(core for cluster in self.clusters for core in cluster)
 
 
-def needs_drafter(method: str) -> bool:
-    """Whether the method has a draft lane."""
-    return method in _SPLIT or method in _IN_TURN
-
-
 def this_machine() -> Machine:
     """The machine this runs on."""
     from as2d_cli import _native
@@ -87,7 +74,7 @@ def this_machine() -> Machine:
 
 def make_plan(
     method: str,
-    budget: int,
+    budget: int | None = None,
     target_cores: str | None = None,
     draft_cores: str | None = None,
     *,
@@ -96,15 +83,16 @@ def make_plan(
     """Shares the cores between the lanes.
 
     A drafter is worth a core only where the target leaves one, so the method ``auto`` is ``as2d``
-    from four cores on and ``target`` below; whoever names cores for the draft lane wants ``as2d``.
+    from four cores on and ``batched`` below, with its own number of windows; whoever names cores
+    for the draft lane wants ``as2d``.
     Of equal cores the target gets the first, the drafter the rest: a quarter of them, at most two.
     Where cores differ the target gets the fastest, and the drafter the last of those when there are
     three or more, otherwise the slowest cluster. No more cores are used than a container's quota
     grants.
 
     Args:
-        method: ``auto`` or one of `METHODS`.
-        budget: most candidates per verify step.
+        method: ``auto`` or one of `as2d_cli.methods.METHODS`.
+        budget: most candidates per verify step, windows of ``batched``; None for what suits.
         target_cores, draft_cores: lists such as "0-3,5", or None to choose.
         machine: another machine than this one.
 
@@ -118,10 +106,12 @@ def make_plan(
     named_draft = _core_list(draft_cores, "--draft-cores", machine)
     count = _granted(machine)
     if method == "auto":
-        method = "as2d" if named_draft or count >= 4 else "target"
-    if method not in _SPLIT:
+        method = "as2d" if named_draft or count >= 4 else "batched"
+        budget = None if method == "batched" else budget
+    budget = default_budget(method) if budget is None else budget
+    if method not in SPLIT:
         whole = _without_little(machine)[: min(count, MOST_TARGET_CORES)]
-        draft = (named_draft or whole) if method in _IN_TURN else ()
+        draft = (named_draft or whole) if method in IN_TURN else ()
         return Plan(method, named_target or whole, draft, budget, pin=machine.can_pin)
     target, draft = _split(machine, count)
     if named_target and not named_draft:

@@ -114,7 +114,10 @@ class Dashboard(Talk):
         c = p.counters
         exact = "exact" if c is None or c.exact else "not exact"
         if p.info.drafter is None:
-            yield _row([("target", p.info.target), ("drafter", "none"), ("", exact)])
+            row = [("target", p.info.target), ("drafter", "none"), ("", exact)]
+            if p.info.method == "batched":
+                row.insert(2, ("windows at a time", str(p.info.budget)))
+            yield _row(row)
             return
         yield _row([("drafter", p.info.drafter), ("budget", str(p.info.budget)), ("", exact)])
         yield _row(_speculation(c))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from as2d_cli.errors import As2dError
+from as2d_cli.methods import needs_drafter
 from as2d_cli.tasks.interrupt import interruptible
 from as2d_cli.tasks.transcript import Counters, Monitor
 from as2d_cli.text.whisper_prompt import ModelFacts
@@ -84,7 +85,7 @@ class Backend:
     """
 
     ensure: Callable[[str, bool], Model]
-    plan: Callable[[str, int, str | None, str | None], PlanFace]
+    plan: Callable[[str, int | None, str | None, str | None], PlanFace]
     open: Callable[[Model, Model | None, Any], AbstractContextManager[EngineFace]]
 
 
@@ -94,8 +95,8 @@ class ModelRequest:
 
     Attributes:
         target, drafter: id or path; `drafter` None for none.
-        method: ``as2d``, ``target``, or ``auto``: what the cores are enough for.
-        budget: most candidates per verify step.
+        method: one of `as2d_cli.methods.METHODS`, or ``auto``: what the cores are enough for.
+        budget: most candidates per verify step, windows of ``batched``; None for what suits.
         target_cores, draft_cores: "0-3,5", or None to choose.
         offline: never ask the network.
     """
@@ -103,7 +104,7 @@ class ModelRequest:
     target: str
     drafter: str | None
     method: str = "as2d"
-    budget: int = 8
+    budget: int | None = None
     target_cores: str | None = None
     draft_cores: str | None = None
     offline: bool = False
@@ -139,7 +140,7 @@ def open_models(
     if check is not None:
         check(target)
     drafter: Model | None = None
-    if request.drafter is not None and plan.method != "target":
+    if request.drafter is not None and needs_drafter(plan.method):
         try:
             drafter = backend.ensure(request.drafter, request.offline)
         except As2dError as e:

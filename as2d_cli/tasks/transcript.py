@@ -39,8 +39,8 @@ class SourceInfo:
         name: the input as the user named it, printable.
         duration: seconds its header promises, or None; only for display.
         target, drafter: ids of the models; `drafter` is None when the target goes alone.
-        method: ``as2d`` or ``target``.
-        budget: most candidates per verify step.
+        method: one of `as2d_cli.methods.METHODS`.
+        budget: most candidates per verify step; with ``batched``, windows in a batch.
     """
 
     name: str

@@ -47,8 +47,8 @@ from as2d_cli.text.whisper_prompt import check_language, is_multilingual, prompt
 
 __all__ = ["TranscribeOptions", "transcribe", "transcribe_one"]
 
-_IN_FLIGHT = 4
-"""Windows given to the engine and not finished: it encodes ahead, and 4 of them are 8 MB."""
+_AHEAD = 3
+"""Windows given to the engine beyond those it works on: the drafter goes ahead, and 3 are 6 MB."""
 
 _TICK = 0.05
 """Seconds to wait for events: 20 looks a second at signals and at the display."""
@@ -264,8 +264,10 @@ class _Transcription:
         try:
             self._submit(run, first)
             finishing = False
+            plan = self._models.plan
+            in_flight = _AHEAD + (plan.budget if plan.method == "batched" else 1)
             while self._ended is None:
-                while len(self._pending) < _IN_FLIGHT and not finishing:
+                while len(self._pending) < in_flight and not finishing:
                     window = feeder.take()
                     if window is not None and not is_silent(window.samples):
                         self._submit(run, window)

@@ -26,7 +26,7 @@ def test_scripts_are_current(shell: str) -> None:
     [
         ("as2d tr", ["transcribe"]),
         ("as2d transcribe --format ", ["txt", "json"]),
-        ("as2d transcribe --method a", ["auto", "as2d"]),
+        ("as2d transcribe --method a", ["auto", "as2d", "adaptive"]),
         ("as2d transcribe --target-c", ["--target-cores"]),
     ],
 )

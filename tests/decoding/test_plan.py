@@ -6,6 +6,7 @@ import pytest
 
 from as2d_cli.decoding.plan import Machine, make_plan, this_machine
 from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.methods import METHODS, needs_drafter
 
 LAPTOP = Machine(((0, 1, 2, 3, 4, 5, 6, 7),))
 PHONE_4_4 = Machine(((4, 5, 6, 7), (0, 1, 2, 3)))
@@ -31,6 +32,12 @@ SERVER = Machine((tuple(range(64)),))
         (PHONE_1_3_4, "target", (7, 4, 5, 6), ()),
         (TWO, "target", (0, 1), ()),
         (SERVER, "target", tuple(range(8)), ()),
+        (TWO, "batched", (0, 1), ()),
+        (LAPTOP, "lookup", (0, 1, 2, 3, 4, 5, 6, 7), ()),
+        (TWO, "pearl", (0,), (1,)),
+        (TWO, "multi", (0,), (1,)),
+        (TWO, "coupled", (0, 1), (0, 1)),
+        (PHONE_4_4, "adaptive", (4, 5, 6, 7), (4, 5, 6, 7)),
     ],
 )
 def test_cores_are_shared(
@@ -42,10 +49,26 @@ def test_cores_are_shared(
 
 @pytest.mark.parametrize(
     ("machine", "method"),
-    [(LAPTOP, "as2d"), (PHONE_1_3_4, "as2d"), (TWO, "target"), (ONE, "target")],
+    [(LAPTOP, "as2d"), (PHONE_1_3_4, "as2d"), (TWO, "batched"), (ONE, "batched")],
 )
 def test_auto_drafts_only_where_there_are_cores_to_spare(machine: Machine, method: str) -> None:
     assert make_plan("auto", 8, machine=machine).method == method
+
+
+def test_a_budget_is_of_candidates_or_of_windows() -> None:
+    assert make_plan("as2d", machine=TWO).budget == 8
+    assert make_plan("batched", machine=TWO).budget == 4
+    assert make_plan("batched", 6, machine=TWO).budget == 6
+    assert make_plan("auto", 31, machine=TWO).budget == 4, "31 candidates are not 31 windows"
+    assert make_plan("auto", 31, machine=LAPTOP).budget == 31
+
+
+def test_every_method_has_a_plan_on_every_machine() -> None:
+    for method in METHODS:
+        for machine in (LAPTOP, PHONE_4_4, PHONE_1_3_4, PHONE_2_6, TWO, ONE, SERVER):
+            plan = make_plan(method, machine=machine)
+            assert plan.target_cores
+            assert bool(plan.draft_cores) == needs_drafter(method)
 
 
 def test_a_quota_counts_like_cores() -> None:

@@ -2,13 +2,14 @@
 
     pip install -e '.[rivals]'
     python tests/rivals/against_faster_whisper.py MANIFEST MODEL
-        [--category long] [--repeat 3] [--threads 2]
+        [--category long] [--repeat 3] [--threads 2] [--batched 4]
 
 MANIFEST: see `as2d bench`. MODEL: a folder with whisper-base as CTranslate2 (model.bin,
 config.json, tokenizer.json, vocabulary.txt), the weights from which the bundle is made. Both
 programs get a file and give text; each clip is done by one and then the other, in alternating
 order. faster-whisper runs int8, greedy, one temperature, without text of the window before, with
-the clip's language given.
+the clip's language given. With --batched N as2d also decodes N windows at a time, and
+faster-whisper's batched pipeline (its own voice-activity detector, no timestamps) as many.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import jiwer
-from faster_whisper import WhisperModel
+from faster_whisper import BatchedInferencePipeline, WhisperModel
 from whisper_normalizer.english import EnglishTextNormalizer
 
 from as2d_cli.audio.decode import AudioFile
@@ -29,7 +30,7 @@ from as2d_cli.audio.windows import is_silent, windows
 from as2d_cli.bench.dataset import Clip, load_clips
 from as2d_cli.catalog import find_bundle
 from as2d_cli.catalog.bundle import Bundle
-from as2d_cli.decoding import Engine, Plan, Window, make_plan
+from as2d_cli.decoding import Engine, Window, make_plan
 from as2d_cli.decoding.events import RunFinished, WindowFinished
 from as2d_cli.errors import As2dError
 from as2d_cli.text.whisper_prompt import prompt
@@ -55,12 +56,14 @@ class Contestant:
         return sum(statistics.median(times) for times in self.seconds.values())
 
 
-def as2d(engine: Engine, target: Bundle, plan: Plan, exact: bool) -> Callable[[Clip], str]:
+def as2d(
+    engine: Engine, target: Bundle, exact: bool, method: str = "target", windows_at_a_time: int = 1
+) -> Callable[[Clip], str]:
     """as2d as a function from clip to text."""
     pieces = target.vocabulary().pieces
 
     def transcribe(clip: Clip) -> str:
-        run = engine.start(exact=exact)
+        run = engine.start(method=method, budget=windows_at_a_time, exact=exact)
         ids = prompt(target, clip.language or "en")
         with AudioFile(clip.path) as audio:
             for window in windows(audio):
@@ -68,20 +71,20 @@ def as2d(engine: Engine, target: Bundle, plan: Plan, exact: bool) -> Callable[[C
                     room = target.context - len(ids)
                     run.submit(Window(window.index, window.start, window.samples, ids, room, "en"))
         run.finish()
-        text = b""
+        texts: dict[int, bytes] = {}
         while True:
             for event in run.poll(1.0):
                 if isinstance(event, WindowFinished):
-                    text += b"".join(pieces[token] for token in event.tokens)
+                    texts[event.window] = b"".join(pieces[token] for token in event.tokens)
                 if isinstance(event, RunFinished):
+                    text = b"".join(texts[window] for window in sorted(texts))
                     return text.decode("utf-8", "replace")
 
     return transcribe
 
 
-def rival(folder: Path, threads: int) -> Callable[[Clip], str]:
+def rival(model: WhisperModel) -> Callable[[Clip], str]:
     """faster-whisper as a function from clip to text."""
-    model = WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=threads)
 
     def transcribe(clip: Clip) -> str:
         segments, _ = model.transcribe(
@@ -90,6 +93,23 @@ def rival(folder: Path, threads: int) -> Callable[[Clip], str]:
             beam_size=1,
             temperature=0.0,
             condition_on_previous_text=False,
+        )
+        return "".join(segment.text for segment in segments)
+
+    return transcribe
+
+
+def batched_rival(model: WhisperModel, windows_at_a_time: int) -> Callable[[Clip], str]:
+    """faster-whisper's batched pipeline as a function from clip to text."""
+    pipeline = BatchedInferencePipeline(model)
+
+    def transcribe(clip: Clip) -> str:
+        segments, _ = pipeline.transcribe(
+            str(clip.path),
+            language=clip.language,
+            beam_size=1,
+            temperature=0.0,
+            batch_size=windows_at_a_time,
         )
         return "".join(segment.text for segment in segments)
 
@@ -122,6 +142,7 @@ def main() -> None:
     parser.add_argument("--category")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batched", type=int, metavar="N")
     options = parser.parse_args()
     clips = [
         clip
@@ -131,14 +152,23 @@ def main() -> None:
     target = find_bundle("whisper-base")
     assert target is not None, "run 'as2d models pull whisper-base' first"
     plan = make_plan("target", 0, f"0-{options.threads - 1}" if options.threads > 1 else "0")
+    theirs = WhisperModel(
+        str(options.model), device="cpu", compute_type="int8", cpu_threads=options.threads
+    )
     with Engine.open(target, None, plan) as engine:
         contestants = [
-            Contestant("faster-whisper", rival(options.model, options.threads)),
-            Contestant("as2d target", as2d(engine, target, plan, exact=True)),
+            Contestant("faster-whisper", rival(theirs)),
+            Contestant("as2d target", as2d(engine, target, exact=True)),
         ]
         if target.row_invariance != "any":  # otherwise exact mode takes one row itself
-            one_row = as2d(engine, target, plan, exact=False)
+            one_row = as2d(engine, target, exact=False)
             contestants.append(Contestant("as2d target, one row", one_row))
+        if options.batched:
+            ours = as2d(engine, target, True, "batched", options.batched)
+            contestants += [
+                Contestant("faster-whisper batched", batched_rival(theirs, options.batched)),
+                Contestant("as2d batched", ours),
+            ]
         for contestant in contestants:
             contestant.transcribe(clips[0])  # warm-up, not counted
         for _ in range(options.repeat):

@@ -9,6 +9,12 @@
 #include "as2d/error.h"
 
 namespace as2d {
+namespace {
+
+// Tokens that every window of a batch has when the next one joins it.
+constexpr std::size_t kApart = 8;
+
+}  // namespace
 
 TargetDecoder::TargetDecoder(TargetModel& target, std::vector<std::unique_ptr<Strategy>> strategies,
                              DraftChannel* channel, bool exact, Counters& counters,
@@ -34,16 +40,15 @@ bool TargetDecoder::DecodeAll(WindowList& windows) {
       more = false;
       for (std::size_t slot = 0; slot < batch_.size(); ++slot) {
         Active& active = batch_[slot];
-        while (!active.task) {
+        while (!active.task && MayBegin()) {
           // Only a lane with nothing to do waits for a window to come.
-          const bool idle = std::none_of(batch_.begin(), batch_.end(),
-                                         [](const Active& a) { return a.task != nullptr; });
+          const bool idle = std::ranges::none_of(batch_, &Active::busy);
           std::shared_ptr<WindowTask> task = windows.NextForTarget(idle);
           if (!task) break;
           Begin(slot, std::move(task));
           if (active.finished) Close(active, windows);
         }
-        more = more || active.task != nullptr;
+        more = more || active.busy();
       }
       if (more) Step();
     } catch (const Cancelled&) {
@@ -54,6 +59,14 @@ bool TargetDecoder::DecodeAll(WindowList& windows) {
     }
   }
   return !cancelled;
+}
+
+// The batch fills up little by little: the first words of a recording do not wait until as many
+// windows are encoded as the batch holds, and windows do not all end, and make the others wait for
+// the next ones' encoding, at the same time.
+bool TargetDecoder::MayBegin() const {
+  return std::ranges::none_of(
+      batch_, [](const Active& a) { return a.busy() && a.committed.size() < kApart; });
 }
 
 void TargetDecoder::Begin(std::size_t slot, std::shared_ptr<WindowTask> task) {

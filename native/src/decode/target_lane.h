@@ -42,8 +42,11 @@ class TargetDecoder {
     std::size_t candidates = 0;  // in all of them
     std::size_t first_row = 0;   // of the window in the current step ...
     std::size_t past = 0;        // ... and the position of that row
+
+    bool busy() const { return task != nullptr; }
   };
 
+  bool MayBegin() const;
   void Begin(std::size_t slot, std::shared_ptr<WindowTask> task);
   void BeginText(std::size_t slot);
   void Step();
