@@ -45,6 +45,16 @@ ACTIVITIES = {
 }
 
 
+_PHASES = {
+    "encoding": "encode",
+    "prompting": "prompt",
+    "verifying": "decode with a drafter",
+    "alone": "decode alone",
+    "drafting": "draft",
+    "rest": "the rest of the wall time",
+}
+
+
 def page(document: Mapping[str, Any]) -> str:
     """The page; `document` is what ``as2d bench --json`` writes."""
     reading = Reading(document)
@@ -157,7 +167,7 @@ def _speed(reading: Reading) -> str:
         if not c.baseline
     ]
     curves = [(c, curve) for c, curve in curves if curve.marks]
-    if not curves:
+    if not any(len(curve.marks) > 1 for _, curve in curves):
         return ""
     if len(curves) > COLOURS:
         charts = _speed_panels(curves)
@@ -191,21 +201,13 @@ def _phases(reading: Reading) -> str:
     lanes = [lane for c in reading.contenders if (lane := _phase_lane(c, reading))]
     if not lanes:
         return ""
+    drawn = {bar.kind for lane in lanes for bar in (*lane.target, *lane.draft)}
     chart = _figure(
         lambda width: phase_bars(lanes, width),
         "Seconds summed over the units, of the sample with the median time of each. Thick: the "
         "target lane, up to the wall time. Thin: the draft lane, which runs at the same time and "
         "does not add to it. Bars show sums, not an order of time.",
-        legend=_kinds(
-            {
-                "encoding": "encode",
-                "prompting": "prompt",
-                "verifying": "decode with a drafter",
-                "alone": "decode alone",
-                "drafting": "draft",
-                "rest": "the rest of the wall time",
-            }
-        ),
+        legend=_kinds({kind: name for kind, name in _PHASES.items() if kind in drawn}),
     )
     return _section("Where does the time go?", chart)
 

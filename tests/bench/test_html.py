@@ -8,9 +8,11 @@ import hashlib
 import math
 import re
 from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from as2d_cli.bench import html
@@ -31,6 +33,8 @@ from as2d_cli.bench.page.marks import duration, fit, number, percent, text
 from as2d_cli.bench.page.reading import Reading
 from as2d_cli.bench.page.scales import Linear, Log
 from tests.bench.document import document, summaries, tiny
+
+Numbers = npt.NDArray[np.float64]
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
@@ -210,8 +214,22 @@ def test_verdicts_name_the_units_whose_text_differs() -> None:
     made["samples"][-1]["differs"] = True
     words = Page(html.page(made)).text
     name = f"street <b>.mp3, window 0 (0.0\u2013{made['units'][2]['audio_seconds']:.1f} s)"
-    assert f"Other text in 1 of 3 units: {name}." in words
-    assert "Same text, token for token, in all 3 units." in words
+    assert f"Other text than the reference in 1 of 3 units: {name}." in words
+    assert "Same text as the reference, token for token, in all 3 units." in words
+
+
+def test_the_finding_tells_when_the_fastest_is_wrong() -> None:
+    made = tiny()
+    made["summary"][2] |= {"ratio": 2.0, "ratio_interval": [1.5, 2.5]}
+    sentence = "as2d mine 4 is the fastest. It beats target (one row) at 2.00 times its speed"
+    assert f"{sentence} (95 % interval 1.50\u20132.50). Same text" in Page(html.page(made)).text
+    made["samples"][-1]["differs"] = True
+    assert f"{sentence} (95 % interval 1.50\u20132.50). Other text" in Page(html.page(made)).text
+
+
+def test_one_unit_has_no_curve() -> None:
+    assert "Where is it faster?" in html.page(tiny())
+    assert "Where is it faster?" not in html.page(document(units=1, flagged=0))
 
 
 def test_a_lost_drafter_and_a_ceiling_are_told() -> None:
@@ -281,15 +299,55 @@ def test_colours_stand_out_from_the_page_in_every_theme() -> None:
         assert len({colours[name] for name in marks}) == 12
 
 
+# Machado, Oliveira and Fernandes (2009), on linear RGB: protanopia, deuteranopia, tritanopia.
+SIGHT = (
+    ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    ((0.1523, 1.0526, -0.2049), (0.1145, 0.7863, 0.0992), (-0.0039, -0.0481, 1.0520)),
+    ((0.3673, 0.8606, -0.2280), (0.2801, 0.6725, 0.0474), (-0.0118, 0.0429, 0.9689)),
+    ((1.2555, -0.0767, -0.1788), (-0.0784, 0.9308, 0.1476), (0.0047, 0.6914, 0.3039)),
+)
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+def test_colours_can_be_told_apart_with_any_sight(sight: tuple[tuple[float, ...], ...]) -> None:
+    for theme in html.page(tiny()).split(":root {")[1:]:
+        colours = dict(re.findall(r"--(\w+): (#\w{6})", theme))
+        for names, least in (([f"c{n}" for n in range(6)], 12), (list(html.ACTIVITIES), 11)):
+            seen = [_oklab(np.array(sight) @ _linear(colours[name])) for name in names]
+            for one, other in combinations(seen, 2):
+                assert 100 * float(np.linalg.norm(one - other)) >= least
+
+
+def _oklab(light: Numbers) -> Numbers:
+    cones = np.array(
+        [
+            [0.4122214708, 0.5363325363, 0.0514459929],
+            [0.2119034982, 0.6806995451, 0.1073969566],
+            [0.0883024619, 0.2817188376, 0.6299787005],
+        ]
+    )
+    lab = np.array(
+        [
+            [0.2104542553, 0.7936177850, -0.0040720468],
+            [1.9779984951, -2.4285922050, 0.4505937099],
+            [0.0259040371, 0.7827717662, -0.8086757660],
+        ]
+    )
+    return np.asarray(lab @ np.cbrt(cones @ np.clip(light, 0, 1)))
+
+
+def _linear(colour: str) -> Numbers:
+    parts = np.array([int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)])
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
 def _contrast(one: str, other: str) -> float:
     dark, light = sorted(map(_luminance, (one, other)))
     return (light + 0.05) / (dark + 0.05)
 
 
 def _luminance(colour: str) -> float:
-    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
-    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return float(np.array([0.2126, 0.7152, 0.0722]) @ _linear(colour))
 
 
 # Charts, to the pixel.
@@ -406,13 +464,8 @@ def test_numbers_that_are_none_are_dashes() -> None:
 
 
 def test_durations_are_for_people() -> None:
-    assert [duration(s) for s in (8.111, 41, 60, 580.4, 7500)] == [
-        "8.1 s",
-        "41 s",
-        "1 min",
-        "9 min 40 s",
-        "2 h 5 min",
-    ]
+    shown = [duration(s).replace("\u00a0", " ") for s in (8.111, 41, 59.7, 580.4, 3600, 7500)]
+    assert shown == ["8.1 s", "41 s", "1 min", "9 min 40 s", "1 h", "2 h 5 min"]
 
 
 def test_text_is_cut_by_its_width() -> None:

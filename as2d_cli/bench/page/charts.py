@@ -170,12 +170,12 @@ def _mark_title(curve: Curve, n: int) -> str:
 def ratio_dots(dots: Sequence[Dot], width: float) -> str:
     """A dot at each contender's pooled ratio, a whisker for its interval."""
     narrow = width < NARROW
-    row, top = (38.0, 22.0) if narrow else (28.0, 22.0)
+    row, top, gap = (38.0, 22.0, 44.0) if narrow else (28.0, 22.0, 72.0)
     left, right = (6.0, width - 44) if narrow else (LABELS + 8.0, width - 108)
     bottom = top + row * len(dots)
     reach = [edge for dot in dots for edge in (dot.ratio, *(dot.interval or ()))]
     x = Log.around([edge for edge in reach if edge > 0], left, right)
-    parts = [_ratio_rules(x, top, bottom)]
+    parts = [_ratio_heads(x, gap, top)]
     for index, dot in enumerate(dots):
         begin = top + row * index
         middle = begin + (26 if narrow else row / 2)
@@ -186,6 +186,8 @@ def ratio_dots(dots: Sequence[Dot], width: float) -> str:
             low, high = (point(x(edge)) for edge in dot.interval)
             y = point(middle)
             whisker = f'<path class="whisker" d="M{low} {y}H{high}"/>'
+        # Beside labels that stand above, rules would run through the letters.
+        parts.append(_ratio_rules(x, gap, begin + (17 if narrow else 0), begin + row))
         parts.append(
             f'<g class="{dot.style}">{_row_label(dot.label, dot.style, begin, row, width)}'
             f"{whisker}"
@@ -364,7 +366,7 @@ def _axis_label(x: float, y: float, words: str, anchor: str) -> str:
 
 def _ratio_grid(y: Log, left: float, right: float) -> str:
     parts = []
-    for tick in y.ticks(24):
+    for tick in y.ticks(36):
         place = point(y(tick))
         kind = "one" if tick == 1 else "grid"
         parts.append(f'<path class="{kind}" d="M{point(left)} {place}H{point(right)}"/>')
@@ -372,13 +374,17 @@ def _ratio_grid(y: Log, left: float, right: float) -> str:
     return "".join(parts)
 
 
-def _ratio_rules(x: Log, top: float, bottom: float) -> str:
+def _ratio_heads(x: Log, gap: float, top: float) -> str:
+    return "".join(
+        _axis_label(x(tick), top - 9, _ratio_name(tick), "middle") for tick in x.ticks(gap)
+    )
+
+
+def _ratio_rules(x: Log, gap: float, top: float, bottom: float) -> str:
     parts = []
-    for tick in x.ticks(44):
-        place = point(x(tick))
+    for tick in x.ticks(gap):
         kind = "one" if tick == 1 else "grid"
-        parts.append(f'<path class="{kind}" d="M{place} {point(top - 4)}V{point(bottom)}"/>')
-        parts.append(_axis_label(x(tick), top - 9, _ratio_name(tick), "middle"))
+        parts.append(f'<path class="{kind}" d="M{point(x(tick))} {point(top)}V{point(bottom)}"/>')
     return "".join(parts)
 
 

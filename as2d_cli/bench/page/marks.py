@@ -42,13 +42,14 @@ def percent(value: object, digits: int = 0) -> str:
 
 
 def duration(seconds: float) -> str:
-    """For people: ``41 s``, ``9 min 40 s``, ``2 h 5 min``."""
-    if seconds < 60:
-        return number(seconds, 0 if seconds >= 10 else 1, " s")
+    """For people: ``41 s``, ``9 min 40 s``, ``2 h 5 min``, with spaces that do not break."""
+    if round(seconds) < 60:
+        return number(seconds, 0 if seconds >= 10 else 1, "\u00a0s")
     minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min"
+    first = f"{minutes // 60}\u00a0h" if minutes >= 60 else ""
+    second = f"{minutes % 60}\u00a0min" if minutes % 60 else ""
+    third = f"{rest}\u00a0s" if rest and not first else ""
+    return "\u00a0".join(part for part in (first, second, third) if part)
 
 
 def span_text(low: object, high: object, digits: int = 2) -> str:

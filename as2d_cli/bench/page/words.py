@@ -24,19 +24,19 @@ def headline(reading: Reading) -> str:
 
 
 def finding(reading: Reading) -> str:
-    """The one sentence to take home."""
-    leader = reading.leader()
-    if reading.baseline is None or leader is None:
+    """What to take home: the fastest, and whether its text is right."""
+    leader, base = reading.leader(), reading.baseline
+    if base is None or leader is None:
         return "There is nothing to compare: no contender beside the baseline has a figure yet."
-    ratio, bounds = leader.figures["ratio"], interval(leader.figures)
+    bounds = interval(leader.figures)
+    figure = f"{number(leader.figures['ratio'])} times its speed{_interval_words(leader.figures)}"
     if bounds and bounds[0] > 1:
-        words = f"{leader.label} is the fastest: {number(ratio)} times the speed of"
-        return f"{words} {reading.baseline.label}{_interval_words(leader.figures)}."
-    if bounds and bounds[1] < 1:
-        words = f"Nothing beats {reading.baseline.label}. The next, {leader.label}, reaches"
-        return f"{words} {number(ratio)} of its speed{_interval_words(leader.figures)}."
-    words = f"No contender is clearly faster than {reading.baseline.label}. {leader.label} comes"
-    return f"{words} out at {number(ratio)} times its speed{_interval_words(leader.figures)}."
+        words = f"{leader.label} is the fastest. It beats {base.label} at {figure}."
+    elif bounds and bounds[1] < 1:
+        words = f"Nothing beats {base.label}. The next, {leader.label}, reaches {figure}."
+    else:
+        words = f"Nothing is clearly faster than {base.label}: {leader.label} reaches {figure}."
+    return words if leader.reference else f"{words} {text_verdict(leader, reading)[1]}"
 
 
 def speed(contender: Contender, reading: Reading) -> tuple[str, str, str]:
@@ -77,11 +77,13 @@ def text_verdict(contender: Contender, reading: Reading) -> tuple[bool, str]:
     if not done:
         return True, "It has no text to compare."
     if not wrong:
-        return True, f"Same text, token for token, in all {count(len(done), 'unit')}."
+        where = "in its one unit" if len(done) == 1 else f"in all {len(done)} units"
+        return True, f"Same text as the reference, token for token, {where}."
     names = [reading.units[index].name for index in sorted(wrong)]
     listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     expected = "" if contender.exact else " It is not in exact mode, so that this may happen."
-    return False, f"Other text in {len(wrong)} of {count(len(done), 'unit')}: {listed}.{expected}"
+    share = f"{len(wrong)} of {count(len(done), 'unit')}"
+    return False, f"Other text than the reference in {share}: {listed}.{expected}"
 
 
 def interval(figures: Mapping[str, Any]) -> tuple[float, float] | None:
