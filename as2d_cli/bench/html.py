@@ -48,7 +48,7 @@ ACTIVITIES = {
 _PHASES = {
     "encoding": "encode",
     "prompting": "prompt",
-    "verifying": "decode with a drafter",
+    "verifying": "decode with candidates",
     "alone": "decode alone",
     "drafting": "draft",
     "rest": "the rest of the wall time",
@@ -223,10 +223,11 @@ def _phase_lane(contender: Contender, reading: Reading) -> Lane | None:
     }
     wall = sum(s["seconds"] for s in samples)
     rest = max(wall - sums["encode"] - sums["prompt"] - sums["decode"], 0.0)
+    kind = "verifying" if any(s["steps"]["verify"] for s in samples) else "alone"
     target = (
         ("encoding", "encode", sums["encode"]),
         ("prompting", "prompt", sums["prompt"]),
-        ("verifying" if contender.drafter else "alone", "decode", sums["decode"]),
+        (kind, "decode", sums["decode"]),
         ("rest", "the rest", rest),
     )
     draft = (
@@ -265,7 +266,7 @@ def _timelines(reading: Reading) -> str:
         )
     leader = reading.leader() or next(iter(reading.contenders), None)
     chosen: list[tuple[str, Unit]] = []
-    if leader and (timed := reading.timed(leader)):
+    if leader and (timed := reading.with_spans(leader)):
         chosen.append(("A typical unit", timed[(len(timed) - 1) // 2][1]))
         if timed[0][1] is not chosen[0][1]:
             chosen.append(("The worst unit", timed[0][1]))
@@ -317,7 +318,7 @@ def _timeline_lane(contender: Contender, unit: Unit, reading: Reading) -> Lane |
 
 
 def _candidates(reading: Reading) -> str:
-    found = [s for c in reading.contenders if c.drafter and (s := _steps(c, reading)).counts]
+    found = [s for c in reading.contenders if any((s := _steps(c, reading)).counts)]
     if not found:
         return ""
     most = max(max(steps.counts) for steps in found)
@@ -341,6 +342,8 @@ def _steps(contender: Contender, reading: Reading) -> Steps:
     counts: dict[int, int] = {}
     accepted = 0
     for sample in reading.samples(contender, reading.clean):
+        if sample["lost"]:
+            continue
         steps = sample["steps"]
         accepted += sample["accepted"]
         for candidates, made in (("0", steps["alone"]), *steps["verify"].items()):
@@ -364,7 +367,7 @@ def _flagged(reading: Reading) -> str:
     )
     table = (
         '<div class="scroll"><table class="figures"><thead><tr><th scope="col">contender</th>'
-        '<th scope="col">units</th><th scope="col">differ</th><th scope="col">ratio</th>'
+        '<th scope="col">windows</th><th scope="col">differ</th><th scope="col">ratio</th>'
         f'<th scope="col">seconds</th><th scope="col">WER</th></tr></thead><tbody>{lines}</tbody>'
         "</table></div>"
         if lines

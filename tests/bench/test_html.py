@@ -475,6 +475,16 @@ def test_text_is_cut_by_its_width() -> None:
     assert text("\ud800\x1b[1m\u202e<") == "\ufffd\ufffd[1m&lt;"
 
 
+def test_a_sample_whose_drafter_was_lost_says_nothing_of_time() -> None:
+    made = tiny()
+    made["samples"][2]["lost"] = "it hung"
+    reading = Reading(made)
+    assert [unit.index for _, unit in reading.ratios(reading.contenders[2])] == [1, 2]
+    page = Page(html.page(made))
+    assert "Same text as the reference, token for token, in all 3 units." in page.text
+    assert "on 2 of 3 units" in page.text
+
+
 def test_the_median_of_repeats_decides_and_flagged_units_are_left_out() -> None:
     made = tiny()
     extra = copy.deepcopy(made["samples"][2])

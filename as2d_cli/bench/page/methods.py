@@ -19,7 +19,7 @@ _DEFINITIONS = (
      "with other units of this kind"),
     ("of best choice", "pooled throughput over that of a hindsight oracle, which takes for every "
      "unit the fastest pair of drafter and budget of the method, the target alone included"),
-    ("differ", "units whose tokens are not those of the reference, the target alone in exact mode"),
+    ("differ", "windows with other tokens than the reference, the target alone in exact mode"),
     ("tokens /step", "tokens committed per forward of the target, prompts not counted"),
     ("accepted", "mean accepted candidates per verify step, without the target\u2019s own token"),
     ("acceptance", "candidates accepted over candidates proposed"),

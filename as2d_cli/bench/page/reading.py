@@ -63,7 +63,7 @@ class Reading:
 
     Where a unit was measured several times, times are medians. Phases and spans are those of one
     sample, so that they add up: the one with the median time, of an even number the faster of the
-    middle two.
+    middle two. Samples whose drafter was lost say nothing about time.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -73,8 +73,12 @@ class Reading:
         self.baseline = next((c for c in self.contenders if c.baseline), None)
         self.texts = {entry["unit"]: entry for entry in document.get("texts") or ()}
         self._samples: dict[tuple[int, int], list[Mapping[str, Any]]] = defaultdict(list)
+        self._timed: dict[tuple[int, int], list[Mapping[str, Any]]] = defaultdict(list)
         for sample in document["samples"]:
-            self._samples[sample["contender"], sample["unit"]].append(sample)
+            key = sample["contender"], sample["unit"]
+            self._samples[key].append(sample)
+            if not sample["lost"]:
+                self._timed[key].append(sample)
         self._spans: dict[tuple[int, int, int], list[Mapping[str, Any]]] = defaultdict(list)
         for span in document.get("spans") or ():
             self._spans[span["contender"], span["unit"], span["repeat"]].append(span)
@@ -95,7 +99,7 @@ class Reading:
 
     def median(self, contender: Contender, unit: Unit) -> Mapping[str, Any] | None:
         """The sample that stands for a unit, or None where there is none."""
-        samples = self._samples.get((contender.index, unit.index))
+        samples = self._timed.get((contender.index, unit.index))
         if not samples:
             return None
         return sorted(samples, key=lambda sample: sample["seconds"])[(len(samples) - 1) // 2]
@@ -125,7 +129,7 @@ class Reading:
         return sorted(self._spans.get(key, ()), key=lambda span: span["begin"])
 
     def _seconds(self, contender: Contender, unit: Unit) -> float | None:
-        samples = self._samples.get((contender.index, unit.index))
+        samples = self._timed.get((contender.index, unit.index))
         return statistics.median(sample["seconds"] for sample in samples) if samples else None
 
     def leader(self) -> Contender | None:
@@ -137,7 +141,7 @@ class Reading:
         ]
         return max(rivals, key=lambda c: float(c.figures["ratio"]), default=None)
 
-    def timed(self, contender: Contender) -> list[tuple[float, Unit]]:
+    def with_spans(self, contender: Contender) -> list[tuple[float, Unit]]:
         """As `ratios`, of the units with spans."""
         return [pair for pair in self.ratios(contender) if self.spans(contender, pair[1])]
 

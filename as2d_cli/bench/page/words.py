@@ -52,7 +52,7 @@ def speed(contender: Contender, reading: Reading) -> tuple[str, str, str]:
             "nothing was measured that the baseline was measured on, too.",
         )
     if bounds is None:
-        one = figures.get("windows") == 1
+        one = len(reading.ratios(contender)) == 1
         kind, words = "unclear", "Not clear from one unit:" if one else "Not clear, no interval:"
     elif bounds[0] > 1:
         kind, words = "faster", "Faster:"
@@ -72,8 +72,8 @@ def text_verdict(contender: Contender, reading: Reading) -> tuple[bool, str]:
     if contender.reference:
         return True, "Its text is what all others must equal."
     clean = reading.clean
-    done = {unit.index for unit in clean if reading.median(contender, unit)}
-    wrong = {s["unit"] for s in reading.samples(contender, clean) if s["differs"]}
+    samples = reading.samples(contender, clean)
+    done, wrong = {s["unit"] for s in samples}, {s["unit"] for s in samples if s["differs"]}
     if not done:
         return True, "It has no text to compare."
     if not wrong:
