@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from itertools import groupby
+from statistics import fmean
 from string import Template
 from typing import Any
 
@@ -204,7 +205,7 @@ def _phases(reading: Reading) -> str:
     drawn = {bar.kind for lane in lanes for bar in (*lane.target, *lane.draft)}
     chart = _figure(
         lambda width: phase_bars(lanes, width),
-        "Seconds summed over the units, of the sample with the median time of each. Thick: the "
+        "Seconds summed over the units, at the median time of each. Thick: the "
         "target lane, up to the wall time. Thin: the draft lane, which runs at the same time and "
         "does not add to it. Bars show sums, not an order of time.",
         legend=_kinds({kind: name for kind, name in _PHASES.items() if kind in drawn}),
@@ -213,17 +214,16 @@ def _phases(reading: Reading) -> str:
 
 
 def _phase_lane(contender: Contender, reading: Reading) -> Lane | None:
-    medians = [reading.median(contender, unit) for unit in reading.clean]
-    samples = [sample for sample in medians if sample is not None]
-    if not samples:
+    measured = [m for unit in reading.clean if (m := reading.middle(contender, unit))]
+    if not measured:
         return None
     sums = {
-        phase: sum(s["phases"].get(phase) or 0.0 for s in samples)
+        phase: sum(fmean(s["phases"].get(phase) or 0.0 for s in middle) for middle in measured)
         for phase in ("encode", "prompt", "decode", "draft_encode", "draft_decode")
     }
-    wall = sum(s["seconds"] for s in samples)
+    wall = sum(fmean(s["seconds"] for s in middle) for middle in measured)
     rest = max(wall - sums["encode"] - sums["prompt"] - sums["decode"], 0.0)
-    kind = "verifying" if any(s["steps"]["verify"] for s in samples) else "alone"
+    kind = "verifying" if any(s["steps"]["verify"] for m in measured for s in m) else "alone"
     target = (
         ("encoding", "encode", sums["encode"]),
         ("prompting", "prompt", sums["prompt"]),
@@ -235,8 +235,8 @@ def _phase_lane(contender: Contender, reading: Reading) -> Lane | None:
         ("drafting", "draft decode", sums["draft_decode"]),
     )
     note = f"{number(wall)} s"
-    if len(samples) < len(reading.clean):
-        note += f" on {len(samples)} of {len(reading.clean)} units"
+    if len(measured) < len(reading.clean):
+        note += f" on {len(measured)} of {len(reading.clean)} units"
     return Lane(
         contender.label,
         contender.style,
@@ -283,17 +283,18 @@ def _timeline(name: str, unit: Unit, leader: Contender, reading: Reading) -> str
     which = "median" if name == "A typical unit" else "lowest"
     return f"<h3>{name}: {text(unit.name)}</h3>" + _figure(
         lambda width: lane_timeline(lanes, width),
-        f"The unit on which {leader.label} has its {which} ratio ({ratio}). Thick: target lane. "
-        "Thin: draft lane. The line marks the end. Where activities change faster than pixels, the "
-        "one that fills most of a pixel is shown. Milliseconds since the sample began.",
+        f"Of all units, {leader.label} has its {which} ratio ({ratio}, over all repeats) on this. "
+        "Each contender is shown in its sample with the median time. Thick: target lane. Thin: "
+        "draft lane. The line marks the end. Where activities change faster than pixels, the one "
+        "that fills most of a pixel is shown. Milliseconds since the sample began.",
     )
 
 
 def _timeline_lane(contender: Contender, unit: Unit, reading: Reading) -> Lane | None:
     spans = reading.spans(contender, unit)
-    sample = reading.median(contender, unit)
-    if not spans or sample is None:
+    if not spans:
         return None
+    end = reading.middle(contender, unit)[0]["seconds"] * 1000
     bars: dict[str, list[Bar]] = {"target": [], "draft": []}
     for span in spans:
         begin, end = span["begin"] * 1000, span["end"] * 1000
@@ -303,18 +304,8 @@ def _timeline_lane(contender: Contender, unit: Unit, reading: Reading) -> Lane |
         )
         kind = span["activity"] if span["activity"] in ACTIVITIES else "rest"
         bars.setdefault(span["lane"], []).append(Bar(kind, begin, end, title))
-    note = f"{number(sample['seconds'] * 1000, 0)} ms"
-    ratio = reading.ratio(contender, unit)
-    if ratio is not None and not contender.baseline:
-        note += f", {number(ratio)}\u00d7"
-    return Lane(
-        contender.label,
-        contender.style,
-        note,
-        bars["target"],
-        bars["draft"],
-        sample["seconds"] * 1000,
-    )
+    note = f"{number(end, 0)} ms"
+    return Lane(contender.label, contender.style, note, bars["target"], bars["draft"], end)
 
 
 def _candidates(reading: Reading) -> str:

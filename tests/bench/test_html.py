@@ -497,5 +497,11 @@ def test_the_median_of_repeats_decides_and_flagged_units_are_left_out() -> None:
     reading = Reading(made)
     mine = reading.contenders[2]
     assert [(ratio, unit.index) for ratio, unit in reading.ratios(mine)] == [(0.25, 0), (2.0, 2)]
-    sample = reading.median(mine, reading.units[0])
-    assert sample is not None and sample["repeat"] == 2
+    assert [sample["repeat"] for sample in reading.middle(mine, reading.units[0])] == [2]
+
+
+def test_seconds_by_phase_sum_up_to_the_seconds_of_the_table() -> None:
+    for repeat in (1, 2, 3):
+        made = document(units=5, repeat=repeat)
+        for row in made["summary"]:
+            assert f">{number(row['seconds'])} s</text>" in html.page(made)

@@ -61,9 +61,8 @@ class Unit:
 class Reading:
     """The document, looked up by contender and unit.
 
-    Where a unit was measured several times, times are medians. Phases and spans are those of one
-    sample, so that they add up: the one with the median time, of an even number the faster of the
-    middle two. Samples whose drafter was lost say nothing about time.
+    Where a unit was measured several times, times are medians, and samples whose drafter was lost
+    say nothing about time.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -97,12 +96,15 @@ class Reading:
         """All samples of a contender on these units."""
         return [s for unit in units for s in self._samples.get((contender.index, unit.index), ())]
 
-    def median(self, contender: Contender, unit: Unit) -> Mapping[str, Any] | None:
-        """The sample that stands for a unit, or None where there is none."""
-        samples = self._timed.get((contender.index, unit.index))
-        if not samples:
-            return None
-        return sorted(samples, key=lambda sample: sample["seconds"])[(len(samples) - 1) // 2]
+    def middle(self, contender: Contender, unit: Unit) -> list[Mapping[str, Any]]:
+        """The sample with the median time, or the two about it, the faster first.
+
+        Their mean is the median, and their phases add up to it.
+        """
+        samples = sorted(
+            self._timed.get((contender.index, unit.index), ()), key=lambda s: float(s["seconds"])
+        )
+        return samples[(len(samples) - 1) // 2 : len(samples) // 2 + 1]
 
     def ratio(self, contender: Contender, unit: Unit) -> float | None:
         """The baseline's seconds over the contender's, above 1 where it is faster."""
@@ -121,16 +123,16 @@ class Reading:
         return sorted(known, key=lambda pair: (pair[0], pair[1].index))
 
     def spans(self, contender: Contender, unit: Unit) -> list[Mapping[str, Any]]:
-        """What the lanes did in the sample that stands for a unit, in order of time."""
-        sample = self.median(contender, unit)
-        if sample is None:
+        """What the lanes did in the first of the middle samples, in order of time."""
+        middle = self.middle(contender, unit)
+        if not middle:
             return []
-        key = (contender.index, unit.index, sample["repeat"])
+        key = (contender.index, unit.index, middle[0]["repeat"])
         return sorted(self._spans.get(key, ()), key=lambda span: span["begin"])
 
     def _seconds(self, contender: Contender, unit: Unit) -> float | None:
-        samples = self._timed.get((contender.index, unit.index))
-        return statistics.median(sample["seconds"] for sample in samples) if samples else None
+        middle = self.middle(contender, unit)
+        return statistics.fmean(sample["seconds"] for sample in middle) if middle else None
 
     def leader(self) -> Contender | None:
         """The fastest that is neither the baseline nor a ceiling, by the pooled ratio."""
