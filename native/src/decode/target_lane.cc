@@ -36,9 +36,7 @@ bool TargetDecoder::DecodeAll(WindowList& windows) {
         Active& active = batch_[slot];
         while (!active.task) {
           // Only a lane with nothing to do waits for a window to come.
-          const bool idle = std::none_of(batch_.begin(), batch_.end(),
-                                         [](const Active& a) { return a.task != nullptr; });
-          std::shared_ptr<WindowTask> task = windows.NextForTarget(idle);
+          std::shared_ptr<WindowTask> task = windows.NextForTarget(Idle());
           if (!task) break;
           Begin(slot, std::move(task));
           if (active.finished) Close(active, windows);
@@ -56,6 +54,10 @@ bool TargetDecoder::DecodeAll(WindowList& windows) {
   return !cancelled;
 }
 
+bool TargetDecoder::Idle() const {
+  return std::ranges::all_of(batch_, [](const Active& active) { return active.task == nullptr; });
+}
+
 void TargetDecoder::Begin(std::size_t slot, std::shared_ptr<WindowTask> task) {
   Active& active = batch_[slot];
   active.task = std::move(task);
@@ -69,8 +71,9 @@ void TargetDecoder::Begin(std::size_t slot, std::shared_ptr<WindowTask> task) {
   const std::size_t context =
       static_cast<std::size_t>(target_.context()) - window.prompt.size() + (pad_ ? 0 : 1);
   active.limit = std::min(static_cast<std::size_t>(window.max_tokens), context);
-  active.strategy->BeginWindow(
-      {.window = {active.task, &window}, .stream = &active.task->stream, .channel = channel_});
+  active.strategy->BeginWindow({.window = {active.task, &window},
+                                .stream = channel_ ? nullptr : &active.task->stream,
+                                .channel = channel_});
   BeginText(slot);
 }
 
@@ -188,12 +191,14 @@ void TargetDecoder::Judge(std::size_t slot) {
     return run_next_;
   };
   std::size_t first = active.first_row + 1;
-  if (active.runs.empty()) verdict = Verify({}, next_of(first, 0), end, room, &tokens);
+  bool judged = false;
   for (std::size_t run = 0; run < active.runs.size(); ++run) {
     const std::span<const TokenId> candidates = active.runs[run];
+    if (candidates.empty()) continue;
     std::vector<TokenId> own;
     const Verdict found = Verify(candidates, next_of(first, candidates.size()), end, room, &own);
-    if (run == 0 || found.accepted > verdict.accepted) {
+    if (!judged || found.accepted > verdict.accepted) {
+      judged = true;
       verdict = found;
       best = run;
       best_row = first;
@@ -201,12 +206,14 @@ void TargetDecoder::Judge(std::size_t slot) {
     }
     first += candidates.size();
   }
+  if (!judged) verdict = Verify({}, next_of(first, 0), end, room, &tokens);
   counters_.accepted.Add(static_cast<std::int64_t>(verdict.accepted));
-  if (best > 0 && verdict.accepted > 0) {
-    target_.Move(static_cast<int>(slot), rows_[best_row].at, static_cast<int>(active.past) + 1,
+  const int place = static_cast<int>(active.past) + 1;
+  if (verdict.accepted > 0 && rows_[best_row].at != place) {
+    target_.Move(static_cast<int>(slot), rows_[best_row].at, place,
                  static_cast<int>(verdict.accepted));
   }
-  if (active.candidates > 0) active.strategy->Verified(active.runs, best, verdict.accepted);
+  if (judged) active.strategy->Verified(active.runs, best, verdict.accepted);
   if (!tokens.empty()) Commit(active, std::move(tokens));
   if (verdict.finished) Finish(active, verdict.reason);
 }
@@ -243,7 +250,7 @@ void TargetDecoder::Close(Active& active, WindowList& windows) {
   events_.Push(std::move(event));
   windows.TargetFinished(*active.task);
   active.task = nullptr;
-  activity_.Set(Activity::kIdle, -1);
+  if (Idle()) activity_.Set(Activity::kIdle, -1);
 }
 
 void Run::TargetLane(const std::shared_ptr<State>& state) {

@@ -44,6 +44,7 @@ class TargetDecoder {
     std::size_t past = 0;        // ... and the position of that row
   };
 
+  bool Idle() const;
   void Begin(std::size_t slot, std::shared_ptr<WindowTask> task);
   void BeginText(std::size_t slot);
   void Step();

@@ -37,7 +37,7 @@ struct RunOptions {
   /// the number of rows.
   bool exact = true;
   /// Windows that the target decodes in one batch, each with a strategy of its own; no more than
-  /// the target has slots.
+  /// the target has slots, and one where the lanes are coupled.
   std::size_t batch = 1;
   /// The drafter does as the strategy tells it, and nothing of its own.
   bool coupled = false;
