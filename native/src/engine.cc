@@ -52,6 +52,9 @@ struct Crossing {
   }
 };
 
+// The caches of every window of a batch take memory, used or not.
+constexpr std::size_t kMostSlots = 16;
+
 // Below this probability a draft is as likely wrong as right.
 constexpr float kLeastConfidence = 0.5F;
 
@@ -162,7 +165,11 @@ std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions
       NeedsDrafter(method) && has_drafter() ? drafter_ : nullptr;
   options.enter_target_lane = Enter(target_lane_);
   options.coupled = IsCoupled(method);
-  options.batch = method == Method::kBatched ? budget : 1;
+  options.batch = 1;
+  if (method == Method::kBatched) {
+    options.batch = std::clamp<std::size_t>(budget, 1, kMostSlots);
+    if (whisper_) whisper_->ReserveSlots(static_cast<int>(options.batch));
+  }
   if (drafter) options.enter_draft_lane = Enter(draft_lane_);
   if (NeedsDrafter(method) && !drafter) method = Method::kTarget;
   const StrategyFactory make_strategy = [&](Counters* counters) {

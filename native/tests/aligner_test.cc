@@ -97,6 +97,34 @@ TEST(AlignerTest, ForgetsTheLastWindow) {
   EXPECT_EQ(Candidates(aligner, 8), (Tokens{9}));
 }
 
+TEST(AlignerTest, AnotherPlaceIsTheLeastDistantWithAnotherToken) {
+  // After 1, 2: 9 costs a draft token passed over, and the place before 2 a committed one.
+  const Aligner aligner = Aligned({1, 2}, {1, 2, 9, 3, 4});
+  EXPECT_EQ(aligner.Position(), 2U);
+  const auto other = [&](const Tokens& taken) { return aligner.OtherPosition(taken); };
+  EXPECT_EQ(other({9}), 3U) << "9 is one token more in the draft";
+  EXPECT_EQ(other({9, 3}), 1U) << "or 2 is to come yet: a committed token that the draft lacks";
+  EXPECT_EQ(other({9, 3, 2}), 4U) << "or 3 is one token more, too: eighteen tenths";
+  EXPECT_EQ(other({9, 3, 2, 4}), 0U) << "two committed tokens that the draft lacks are the most";
+  EXPECT_EQ(other({9, 3, 2, 4, 1}), std::nullopt);
+  EXPECT_EQ(other({}), 2U) << "the best is as good as any";
+}
+
+TEST(AlignerTest, AnotherPlaceIsTheFurthestOfEquals) {
+  // Two committed tokens of which the draft has none: 0, 1 and 2 cost the same.
+  const Aligner aligner = Aligned({8, 9}, {1, 2, 3, 4});
+  EXPECT_EQ(aligner.Position(), 2U);
+  EXPECT_EQ(aligner.OtherPosition(Tokens{3}), 1U);
+}
+
+TEST(AlignerTest, ThereIsNoOtherPlaceFarAwayOrWithoutDraft) {
+  EXPECT_EQ(Aligned({1}, {1, 2}).OtherPosition(Tokens{2, 1}), std::nullopt);
+  EXPECT_EQ(Aligned({}, {}).OtherPosition({}), std::nullopt);
+  EXPECT_EQ(Aligned({1, 2}, {}).OtherPosition({}), std::nullopt);
+  EXPECT_EQ(Aligned({1}, {1, 2, 2, 2, 3}).OtherPosition(Tokens{2, 1}), std::nullopt)
+      << "3 comes after three tokens too many";
+}
+
 /// The whole table, as the textbook has it, with the aligner's costs for tokens without keys.
 std::vector<int> LastColumn(const Tokens& committed, const Tokens& draft) {
   std::vector<int> column(draft.size() + 1);

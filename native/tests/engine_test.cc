@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +17,7 @@
 
 #include "as2d/error.h"
 #include "as2d/platform/topology.h"
+#include "bundles_for_test.h"
 
 namespace as2d {
 namespace {
@@ -25,21 +25,8 @@ namespace {
 using namespace std::chrono_literals;
 using Texts = std::map<std::int64_t, std::vector<TokenId>>;
 
-std::filesystem::path BundlePath(const std::string& name) {
-  return std::filesystem::path(std::getenv("AS2D_TEST_BUNDLES")) / name;
-}
-
 Engine MakeEngine(const LaneCores& lane = {}) {
   return Engine(std::getenv("AS2D_ORT_LIBRARY"), BundlePath("one"), lane);
-}
-
-std::vector<float> Sound(std::size_t length, float pitch) {
-  std::vector<float> samples(length);
-  for (std::size_t i = 0; i < length; ++i) {
-    samples[i] =
-        0.3F * std::sin(pitch * static_cast<float>(i)) * std::sin(1e-4F * static_cast<float>(i));
-  }
-  return samples;
 }
 
 std::unique_ptr<as2d::Run> Begin(Engine& engine, Method method, std::size_t budget,
@@ -100,6 +87,78 @@ TEST(EngineTest, AnotherModelAsDrafterChangesNothing) {
   }
 }
 
+constexpr Method kMethods[] = {Method::kTarget, Method::kAs2d,  Method::kCoupled, Method::kAdaptive,
+                               Method::kPearl,  Method::kMulti, Method::kLookup,  Method::kBatched};
+
+TEST(EngineTest, EveryMethodWithEveryDrafterSaysTheSame) {
+  const Texts alone = Alone();
+  Engine engine = MakeEngine();
+  for (const char* const drafter : {"one", "two"}) {
+    const bool itself = *drafter == 'o';
+    engine.LoadDrafter(BundlePath(drafter), {});
+    for (const Method method : kMethods) {
+      if (!itself && !NeedsDrafter(method)) continue;
+      for (const std::size_t budget : {2U, 8U}) {
+        SCOPED_TRACE(std::string(drafter) + " " + std::to_string(static_cast<int>(method)) + " " +
+                     std::to_string(budget));
+        const auto run = Begin(engine, method, budget);
+        std::string lost;
+        EXPECT_EQ(Collect(*run, &lost), alone);
+        EXPECT_EQ(lost, "");
+        const Counters& counters = run->counters();
+        const bool coupled = method == Method::kCoupled || method == Method::kPearl;
+        if (itself && coupled) {
+          EXPECT_GT(counters.proposed.Get(), 0);
+          EXPECT_EQ(counters.accepted.Get(), counters.proposed.Get());
+        }
+      }
+    }
+  }
+}
+
+TEST(EngineTest, ABatchSaysWhatOneWindowAtATimeDoes) {
+  const Texts alone = Alone();
+  for (const std::size_t windows : {0U, 2U, 3U, 1000U}) {
+    Engine engine = MakeEngine();
+    const auto run = Begin(engine, Method::kBatched, windows);
+    EXPECT_EQ(Collect(*run), alone) << windows;
+    EXPECT_EQ(run->counters().windows.Get(), 3);
+    // The slots that are there now change nothing for the others.
+    EXPECT_EQ(Collect(*Begin(engine, Method::kLookup, 4)), alone);
+    EXPECT_EQ(Collect(*Begin(engine, Method::kBatched, 2)), alone);
+  }
+}
+
+TEST(EngineTest, AScriptedTargetTakesAsManyWindowsAsItHasSlots) {
+  for (const int slots : {1, 2}) {
+    Engine engine({{0, {1, 2, 3}}, {1, {4, 5, 6, 7}}, {2, {8}}}, {.slots = slots});
+    auto run = engine.Start(Method::kBatched, 8, {});
+    for (int i = 0; i < 3; ++i) {
+      Window window;
+      window.index = i;
+      window.samples = {static_cast<float>(i)};
+      window.prompt = {900};
+      window.max_tokens = 10;
+      run->Submit(std::move(window));
+    }
+    run->Finish();
+    EXPECT_EQ(Collect(*run), (Texts{{0, {1, 2, 3}}, {1, {4, 5, 6, 7}}, {2, {8}}}));
+  }
+}
+
+TEST(EngineTest, MethodsHaveNames) {
+  for (const char* const name : {"coupled", "adaptive", "pearl", "multi", "as2d"}) {
+    ASSERT_TRUE(MethodOf(name)) << name;
+    EXPECT_TRUE(NeedsDrafter(*MethodOf(name))) << name;
+  }
+  for (const char* const name : {"target", "lookup", "batched"}) {
+    ASSERT_TRUE(MethodOf(name)) << name;
+    EXPECT_FALSE(NeedsDrafter(*MethodOf(name))) << name;
+  }
+  EXPECT_FALSE(MethodOf("best"));
+  EXPECT_FALSE(MethodOf(""));
+}
+
 TEST(EngineTest, WidthOfTheLaneChangesNothing) {
   Engine engine = MakeEngine({.cores = {}, .threads = 2});
   EXPECT_EQ(Collect(*Begin(engine, Method::kTarget, 0)), Alone());
@@ -138,13 +197,15 @@ TEST(EngineTest, LanesAreWhereTheyWereAskedToBe) {
 TEST(EngineTest, CancelStopsRealGraphs) {
   Engine engine = MakeEngine();
   engine.LoadDrafter(BundlePath("two"), {});
-  for (const auto delay : {0ms, 5ms, 30ms, 100ms}) {
-    auto run = Begin(engine, Method::kAs2d, 8);
-    std::this_thread::sleep_for(delay);
-    run->Cancel();
-    std::string lost;
-    Collect(*run, &lost);
-    EXPECT_EQ(lost, "") << "a drafter that was cancelled is not lost";
+  for (const Method method : {Method::kAs2d, Method::kCoupled, Method::kPearl, Method::kBatched}) {
+    for (const auto delay : {0ms, 5ms, 30ms, 100ms}) {
+      auto run = Begin(engine, method, 8);
+      std::this_thread::sleep_for(delay);
+      run->Cancel();
+      std::string lost;
+      Collect(*run, &lost);
+      EXPECT_EQ(lost, "") << "a drafter that was cancelled is not lost";
+    }
   }
   EXPECT_EQ(Collect(*Begin(engine, Method::kAs2d, 8)), Alone()) << "and it works as before";
 }

@@ -69,13 +69,29 @@ TEST(Tensor, ViewsShareThePrefixAndKeepTheMemory) {
   EXPECT_EQ(rows.View({2}).size(), 2u);
 }
 
+TEST(Tensor, AViewMayBeginFurtherOn) {
+  const Tensor buffer(TestRuntime(), ElementType::kInt32, {3, 4});
+  buffer.values<std::int32_t>()[8] = 42;
+  const Tensor last = buffer.View({4}, 8);
+  EXPECT_EQ(last.values<std::int32_t>()[0], 42);
+  EXPECT_EQ(last.View({1}, 3).data(), buffer.values<std::int32_t>().data() + 11);
+  EXPECT_EQ(buffer.View({0}, 12).size(), 0u);
+  for (const std::size_t first : {std::size_t{9}, std::size_t{12}, ~std::size_t{0}}) {
+    EXPECT_EQ(ErrorOf([&] { buffer.View({4}, first); }),
+              "tensor [3,4]: too small for a view of [4]");
+  }
+  EXPECT_EQ(ErrorOf([&] { buffer.View({0}, 13); }), "tensor [3,4]: too small for a view of [0]");
+}
+
 TEST(Tensor, RefusesWhatItCannotBe) {
   const auto runtime = TestRuntime();
   const Tensor tensor(runtime, ElementType::kFloat32, {2, 4});
   EXPECT_EQ(ErrorOf([&] { tensor.View({9}); }), "tensor [2,4]: too small for a view of [9]");
   EXPECT_EQ(ErrorOf([&] { tensor.values<std::int64_t>(); }),
             "tensor [2,4]: holds float32, not int64");
-  EXPECT_EQ(ErrorOf([&] { Tensor(runtime, ElementType::kFloat32, {2, -2}); }),
+  EXPECT_EQ(ErrorOf([&] {
+              Tensor(runtime, ElementType::kFloat32, {2, -2});
+            }),
             "tensor [2,-2]: a dimension is negative");
   EXPECT_EQ(ErrorOf([&] { Tensor(runtime, ElementType::kUnknown, {2}); }),
             "tensor [2]: unknown type");

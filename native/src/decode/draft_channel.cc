@@ -9,6 +9,7 @@ namespace as2d {
 void DraftChannel::Ask(DraftRequest request) {
   {
     const std::lock_guard lock(mutex_);
+    if (closed_) return;
     request_ = std::move(request);
     reply_.reset();
   }
@@ -36,6 +37,7 @@ std::optional<DraftRequest> DraftChannel::Next() {
 void DraftChannel::Answer(DraftReply reply) {
   {
     const std::lock_guard lock(mutex_);
+    if (closed_) return;  // too late: it must not be taken for the reply to a later request
     reply_ = std::move(reply);
   }
   changed_.notify_all();

@@ -155,8 +155,9 @@ class DraftServer {
       more = worker_.Next();
       drafted += worker_.drafted.size();
       tokens->insert(tokens->end(), worker_.ready.begin(), worker_.ready.end());
-      if (!worker_.drafted.empty()) confidence *= worker_.model().confidence();
-      if (confidence < static_cast<double>(request.least_confidence)) break;
+      if (request.least_confidence <= 0 || worker_.drafted.empty()) continue;
+      confidence *= worker_.model().confidence();
+      if (confidence < request.least_confidence) break;
     }
     if (more) worker_.Flush(tokens);
     if (tokens->size() > request.count) tokens->resize(request.count);
@@ -202,7 +203,6 @@ void Run::DraftLane(const std::shared_ptr<State>& state) {
   } catch (...) {
     cause = "the drafter failed without saying why";
   }
-  if (state->channel) state->channel->Close();  // nobody waits for a reply any more
   if (!cause.empty()) state->LoseDrafter(std::move(cause));
   state->DraftLaneDone();
 }

@@ -22,6 +22,7 @@ bool Run::State::draft_lane_done() {
 }
 
 void Run::State::DraftLaneDone() {
+  if (channel) channel->Close();  // nobody waits for a reply any more
   const std::lock_guard lock(mutex_);
   draft_lane_done_ = true;
   draft_lane_ended_.notify_all();
@@ -52,8 +53,10 @@ void Run::State::ReleaseModels() {
 Run::Run(std::shared_ptr<TargetModel> target, std::shared_ptr<Drafter> drafter,
          const StrategyFactory& make_strategy, RunOptions options)
     : state_(std::make_shared<State>(std::move(target), std::move(drafter), std::move(options))) {
-  const std::size_t batch = std::clamp<std::size_t>(
-      state_->options.batch, 1, static_cast<std::size_t>(state_->target->slots()));
+  // Several strategies would take each other's replies.
+  const std::size_t most =
+      state_->options.coupled ? 1 : static_cast<std::size_t>(state_->target->slots());
+  const std::size_t batch = std::clamp<std::size_t>(state_->options.batch, 1, most);
   for (std::size_t i = 0; i < batch; ++i) {
     state_->strategies.push_back(make_strategy(&state_->counters));
   }

@@ -94,6 +94,7 @@ struct Run::State {
   /// Waits for the draft lane to end, at most the grace time; false when it still runs.
   bool WaitForDraftLane();
   bool draft_lane_done();
+  /// There is no draft lane any more, or there never was: nobody waits for it.
   void DraftLaneDone();
 
   /// Tells once that the drafter is of no more use, and why.

@@ -30,15 +30,22 @@ ScriptedTarget::ScriptedTarget(Script script, Options options)
 
 void ScriptedTarget::Wait(std::chrono::microseconds time) const { Sleep(time, cancelled_); }
 
+ScriptedTarget::Slot& ScriptedTarget::SlotOf(int slot) {
+  if (slot < 0 || slot >= options_.slots) {
+    throw Error("scripted target: there is no slot " + std::to_string(slot));
+  }
+  return slots_[static_cast<std::size_t>(slot)];
+}
+
 void ScriptedTarget::Encode(std::span<const float> samples, int slot) {
   Wait(options_.encode_time);
-  slots_.at(static_cast<std::size_t>(slot)).window =
-      samples.empty() ? -1 : std::lround(samples.front());
+  SlotOf(slot) = {
+      .window = samples.empty() ? -1 : std::lround(samples.front()), .prompt = {}, .cache = {}};
 }
 
 TokenId ScriptedTarget::Prompt(std::span<const TokenId> prompt, int slot) {
   Wait(options_.step_time);
-  Slot& ours = slots_.at(static_cast<std::size_t>(slot));
+  Slot& ours = SlotOf(slot);
   ours.prompt.assign(prompt.begin(), prompt.end());
   ours.cache = ours.prompt;
   return Choose(ours, ours.cache);
@@ -51,28 +58,13 @@ void ScriptedTarget::Forward(std::span<const Row> rows, std::span<TokenId> next)
   }
   steps_.push_back(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Row& row = rows[i];
-    if (row.token < 0 || row.token >= options_.vocabulary_size) {
-      throw Error("scripted target: token " + std::to_string(row.token) +
-                  " is not in the vocabulary");
-    }
-    std::vector<TokenId>& cache = slots_.at(static_cast<std::size_t>(row.slot)).cache;
-    const bool first_of_slot = std::none_of(rows.begin(), rows.begin() + static_cast<int>(i),
-                                            [&](const Row& r) { return r.slot == row.slot; });
-    const auto at = static_cast<std::size_t>(row.at);
-    if (row.at < 0 || row.at >= options_.context) {
-      throw Error("scripted target: a step beyond the context");
-    }
-    if (first_of_slot ? at > cache.size() : at != cache.size()) {
-      throw Error("scripted target: a step at position " + std::to_string(row.at) +
-                  " leaves a hole in the cache");
-    }
-    cache.resize(at);
-    cache.push_back(row.token);
+    Put(rows[i], std::ranges::none_of(rows.first(i), [&](const Row& before) {
+          return before.slot == rows[i].slot;
+        }));
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
-    const Slot& slot = slots_[static_cast<std::size_t>(row.slot)];
+    const Slot& slot = SlotOf(row.slot);
     std::vector<TokenId> seen(slot.cache.begin(), slot.cache.begin() + row.shared);
     seen.insert(seen.end(), slot.cache.begin() + row.begin, slot.cache.begin() + row.at + 1);
     if (static_cast<std::size_t>(row.position) + 1 != seen.size()) {
@@ -83,8 +75,35 @@ void ScriptedTarget::Forward(std::span<const Row> rows, std::span<TokenId> next)
   }
 }
 
+// What a row keeps in the cache.
+void ScriptedTarget::Put(const Row& row, bool first_of_slot) {
+  if (row.token < 0 || row.token >= options_.vocabulary_size) {
+    throw Error("scripted target: token " + std::to_string(row.token) +
+                " is not in the vocabulary");
+  }
+  if (row.at < 0 || row.at >= options_.context) {
+    throw Error("scripted target: a step beyond the context");
+  }
+  if (row.shared < 0 || row.shared > row.begin || row.begin > row.at) {
+    throw Error("scripted target: a row at " + std::to_string(row.at) + " cannot see [0, " +
+                std::to_string(row.shared) + ") and what begins at " + std::to_string(row.begin));
+  }
+  std::vector<TokenId>& cache = SlotOf(row.slot).cache;
+  const auto at = static_cast<std::size_t>(row.at);
+  if (first_of_slot ? at > cache.size() : at != cache.size()) {
+    throw Error("scripted target: a step at position " + std::to_string(row.at) +
+                " leaves a hole in the cache");
+  }
+  cache.resize(at);
+  cache.push_back(row.token);
+}
+
 void ScriptedTarget::Move(int slot, int from, int to, int count) {
-  std::vector<TokenId>& cache = slots_.at(static_cast<std::size_t>(slot)).cache;
+  std::vector<TokenId>& cache = SlotOf(slot).cache;
+  if (to < 0 || to >= from || count < 0 || from + count > static_cast<int>(cache.size())) {
+    throw Error("scripted target: cannot move " + std::to_string(count) + " from " +
+                std::to_string(from) + " to " + std::to_string(to));
+  }
   std::copy_n(cache.begin() + from, count, cache.begin() + to);
   cache.resize(static_cast<std::size_t>(to + count));
 }
@@ -95,9 +114,9 @@ TokenId ScriptedTarget::Choose(const Slot& slot, std::span<const TokenId> seen) 
   static const std::vector<TokenId> kNothing;
   const auto entry = script_.find(slot.window);
   const std::vector<TokenId>& script = entry == script_.end() ? kNothing : entry->second;
-  const std::span<const TokenId> said = seen.subspan(slot.prompt.size());
+  const std::span<const TokenId> said = seen.subspan(std::min(slot.prompt.size(), seen.size()));
   if (said.size() <= script.size() && std::equal(said.begin(), said.end(), script.begin()) &&
-      std::equal(slot.prompt.begin(), slot.prompt.end(), seen.begin())) {
+      std::ranges::equal(slot.prompt, seen.first(seen.size() - said.size()))) {
     return said.size() == script.size() ? options_.end_token : script[said.size()];
   }
   std::uint32_t hash = 2166136261U;  // FNV-1a

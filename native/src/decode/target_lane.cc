@@ -9,19 +9,13 @@
 #include "as2d/error.h"
 
 namespace as2d {
-namespace {
-
-// Tokens that every window of a batch has when the next one joins it.
-constexpr std::size_t kApart = 8;
-
-}  // namespace
-
 TargetDecoder::TargetDecoder(TargetModel& target, std::vector<std::unique_ptr<Strategy>> strategies,
-                             DraftChannel* channel, bool exact, Counters& counters,
+                             DraftChannel* channel, const RunOptions& options, Counters& counters,
                              EventQueue& events)
     : target_(target),
       channel_(channel),
-      pad_(exact && target.even_rows_only()),
+      pad_(options.exact && target.even_rows_only()),
+      batch_apart_(options.batch_apart),
       counters_(counters),
       events_(events),
       activity_(LaneName::kTarget, events),
@@ -42,8 +36,7 @@ bool TargetDecoder::DecodeAll(WindowList& windows) {
         Active& active = batch_[slot];
         while (!active.task && MayBegin()) {
           // Only a lane with nothing to do waits for a window to come.
-          const bool idle = std::ranges::none_of(batch_, &Active::busy);
-          std::shared_ptr<WindowTask> task = windows.NextForTarget(idle);
+          std::shared_ptr<WindowTask> task = windows.NextForTarget(Idle());
           if (!task) break;
           Begin(slot, std::move(task));
           if (active.finished) Close(active, windows);
@@ -61,13 +54,13 @@ bool TargetDecoder::DecodeAll(WindowList& windows) {
   return !cancelled;
 }
 
-// The batch fills up little by little: the first words of a recording do not wait until as many
-// windows are encoded as the batch holds, and windows do not all end, and make the others wait for
-// the next ones' encoding, at the same time.
 bool TargetDecoder::MayBegin() const {
-  return std::ranges::none_of(
-      batch_, [](const Active& a) { return a.busy() && a.committed.size() < kApart; });
+  return std::ranges::none_of(batch_, [&](const Active& active) {
+    return active.busy() && active.committed.size() < batch_apart_;
+  });
 }
+
+bool TargetDecoder::Idle() const { return std::ranges::none_of(batch_, &Active::busy); }
 
 void TargetDecoder::Begin(std::size_t slot, std::shared_ptr<WindowTask> task) {
   Active& active = batch_[slot];
@@ -82,8 +75,9 @@ void TargetDecoder::Begin(std::size_t slot, std::shared_ptr<WindowTask> task) {
   const std::size_t context =
       static_cast<std::size_t>(target_.context()) - window.prompt.size() + (pad_ ? 0 : 1);
   active.limit = std::min(static_cast<std::size_t>(window.max_tokens), context);
-  active.strategy->BeginWindow(
-      {.window = {active.task, &window}, .stream = &active.task->stream, .channel = channel_});
+  active.strategy->BeginWindow({.window = {active.task, &window},
+                                .stream = channel_ ? nullptr : &active.task->stream,
+                                .channel = channel_});
   BeginText(slot);
 }
 
@@ -201,12 +195,14 @@ void TargetDecoder::Judge(std::size_t slot) {
     return run_next_;
   };
   std::size_t first = active.first_row + 1;
-  if (active.runs.empty()) verdict = Verify({}, next_of(first, 0), end, room, &tokens);
+  bool judged = false;
   for (std::size_t run = 0; run < active.runs.size(); ++run) {
     const std::span<const TokenId> candidates = active.runs[run];
+    if (candidates.empty()) continue;
     std::vector<TokenId> own;
     const Verdict found = Verify(candidates, next_of(first, candidates.size()), end, room, &own);
-    if (run == 0 || found.accepted > verdict.accepted) {
+    if (!judged || found.accepted > verdict.accepted) {
+      judged = true;
       verdict = found;
       best = run;
       best_row = first;
@@ -214,12 +210,14 @@ void TargetDecoder::Judge(std::size_t slot) {
     }
     first += candidates.size();
   }
+  if (!judged) verdict = Verify({}, next_of(first, 0), end, room, &tokens);
   counters_.accepted.Add(static_cast<std::int64_t>(verdict.accepted));
-  if (best > 0 && verdict.accepted > 0) {
-    target_.Move(static_cast<int>(slot), rows_[best_row].at, static_cast<int>(active.past) + 1,
+  const int place = static_cast<int>(active.past) + 1;
+  if (verdict.accepted > 0 && rows_[best_row].at != place) {
+    target_.Move(static_cast<int>(slot), rows_[best_row].at, place,
                  static_cast<int>(verdict.accepted));
   }
-  if (active.candidates > 0) active.strategy->Verified(active.runs, best, verdict.accepted);
+  if (judged) active.strategy->Verified(active.runs, best, verdict.accepted);
   if (!tokens.empty()) Commit(active, std::move(tokens));
   if (verdict.finished) Finish(active, verdict.reason);
 }
@@ -256,7 +254,7 @@ void TargetDecoder::Close(Active& active, WindowList& windows) {
   events_.Push(std::move(event));
   windows.TargetFinished(*active.task);
   active.task = nullptr;
-  activity_.Set(Activity::kIdle, -1);
+  if (Idle()) activity_.Set(Activity::kIdle, -1);
 }
 
 void Run::TargetLane(const std::shared_ptr<State>& state) {
@@ -265,7 +263,7 @@ void Run::TargetLane(const std::shared_ptr<State>& state) {
     const auto& enter = state->options.enter_target_lane;
     const std::shared_ptr<void> inside = enter ? enter() : nullptr;
     TargetDecoder decoder(*state->target, std::move(state->strategies), state->channel.get(),
-                          state->options.exact, state->counters, state->events);
+                          state->options, state->counters, state->events);
     // However it came to be cancelled: a run that gives up a window must not look complete.
     if (!decoder.DecodeAll(state->windows)) state->windows.Cancel();
   } catch (const std::exception& failure) {

@@ -18,7 +18,8 @@ class TargetDecoder {
  public:
   /// One strategy for each window in the batch; at most target.slots().
   TargetDecoder(TargetModel& target, std::vector<std::unique_ptr<Strategy>> strategies,
-                DraftChannel* channel, bool exact, Counters& counters, EventQueue& events);
+                DraftChannel* channel, const RunOptions& options, Counters& counters,
+                EventQueue& events);
 
   ~TargetDecoder();
   TargetDecoder(const TargetDecoder&) = delete;
@@ -47,6 +48,7 @@ class TargetDecoder {
   };
 
   bool MayBegin() const;
+  bool Idle() const;
   void Begin(std::size_t slot, std::shared_ptr<WindowTask> task);
   void BeginText(std::size_t slot);
   void Step();
@@ -60,6 +62,7 @@ class TargetDecoder {
   TargetModel& target_;
   DraftChannel* const channel_;
   const bool pad_;
+  const std::size_t batch_apart_;
   Counters& counters_;
   EventQueue& events_;
   ActivityReporter activity_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "as2d/error.h"
@@ -111,29 +112,38 @@ void WhisperModel::ReserveSlots(int slots) {
     shape[0] = slots;
     return Tensor(runtime, info.type, std::move(shape));
   };
-  steps_.clear();
-  encoder_bindings_.clear();
-  cross_.clear();
-  cache_.clear();
+  // Nothing is let go before all is there: without memory for more, the model still works.
+  std::vector<std::pair<std::string, Tensor>> cross;
+  std::vector<std::pair<std::string, Tensor>> cache;
+  std::vector<std::unique_ptr<Binding>> bindings;
   for (const ValueInfo& output : encoder_->outputs()) {
-    cross_.emplace_back(output.name, with_slots(*decoder_->FindInput(output.name)));
+    cross.emplace_back(output.name, with_slots(*decoder_->FindInput(output.name)));
   }
   for (const ValueInfo& input : decoder_->inputs()) {
     if (!input.name.starts_with("past_")) continue;
-    cache_.emplace_back(input.name.substr(std::string("past_").size()), with_slots(input));
+    cache.emplace_back(input.name.substr(std::string("past_").size()), with_slots(input));
   }
   for (int slot = 0; slot < slots; ++slot) {
     auto binding = std::make_unique<Binding>(encoder_);
     binding->BindInput("audio", audio_);
-    for (const auto& [name, tensor] : cross_) {
+    for (const auto& [name, tensor] : cross) {
       const std::size_t one = tensor.size() / static_cast<std::size_t>(slots);
       binding->BindOutput(name, tensor.View(encoder_->FindOutput(name)->shape,
                                             static_cast<std::size_t>(slot) * one));
     }
-    encoder_bindings_.push_back(std::move(binding));
+    bindings.push_back(std::move(binding));
   }
+  if (detected_) {  // slot 0 is to be used again
+    for (std::size_t i = 0; i < cross_.size(); ++i) {
+      std::memcpy(cross[i].second.data(), cross_[i].second.data(),
+                  cross_[i].second.bytes() / static_cast<std::size_t>(slots_));
+    }
+  }
+  steps_.clear();
+  encoder_bindings_ = std::move(bindings);
+  cross_ = std::move(cross);
+  cache_ = std::move(cache);
   slots_ = slots;
-  detected_.reset();
 }
 
 void WhisperModel::Encode(std::span<const float> samples, int slot) {

@@ -31,10 +31,10 @@ class FixedBudget final : public BudgetPolicy {
 /// and `most`: the heuristic of assisted generation in the `transformers` library (Gante 2023).
 class AdaptiveBudget final : public BudgetPolicy {
  public:
-  /// `most` >= 1; begins with half of it.
+  /// Begins with half of `most`; with 0 the target goes alone.
   explicit AdaptiveBudget(std::size_t most)
       : most_(most), budget_(std::max<std::size_t>(1, most / 2)) {}
-  std::size_t Next() override { return budget_; }
+  std::size_t Next() override { return std::min(most_, budget_); }
   void Observe(std::size_t proposed, std::size_t accepted) override {
     budget_ =
         accepted == proposed ? std::min(most_, budget_ + 2) : std::max<std::size_t>(2, budget_) - 1;

@@ -37,8 +37,12 @@ struct RunOptions {
   /// the number of rows.
   bool exact = true;
   /// Windows that the target decodes in one batch, each with a strategy of its own; no more than
-  /// the target has slots.
+  /// the target has slots, and one where the lanes are coupled.
   std::size_t batch = 1;
+  /// A window joins the batch once every window in it has so many tokens. The first words of a
+  /// recording then do not wait for the encoding of all that the batch holds, and windows do not
+  /// all end, and make the others wait for the next ones' encoding, at the same time.
+  std::size_t batch_apart = 8;
   /// The drafter does as the strategy tells it, and nothing of its own.
   bool coupled = false;
   /// How long a coupled target waits for a reply before it gives the drafter up.

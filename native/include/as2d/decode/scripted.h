@@ -20,7 +20,8 @@ using Script = std::map<std::int64_t, std::vector<TokenId>>;
 
 /// A target that says its script, as long as its caches hold the prompt and the script so far, and
 /// other tokens after anything else: a wrong candidate that was kept, a wrong rewind or a leaking
-/// cache changes what it says. The first sample of a window, rounded, is its index in the script.
+/// cache changes what it says. Rows and moves that no caller may ask for throw Error. The first
+/// sample of a window, rounded, is its index in the script.
 class ScriptedTarget final : public TargetModel {
  public:
   struct Options {
@@ -58,6 +59,8 @@ class ScriptedTarget final : public TargetModel {
     std::vector<TokenId> cache;
   };
 
+  Slot& SlotOf(int slot);
+  void Put(const Row& row, bool first_of_slot);
   TokenId Choose(const Slot& slot, std::span<const TokenId> seen) const;
   void Wait(std::chrono::microseconds time) const;
 

@@ -40,8 +40,8 @@ class CandidateRuns {
 /// What there is to draw candidates from in one window.
 struct DraftSource {
   std::shared_ptr<const Window> window;
-  /// What a drafter that follows its own history publishes; it outlives the window. Null without
-  /// such a drafter.
+  /// What a drafter that follows its own history publishes; it outlives the window. Null where the
+  /// drafter does as it is told; nothing comes without a drafter.
   const DraftStream* stream = nullptr;
   /// A drafter that does as it is told. Null without one.
   DraftChannel* channel = nullptr;
@@ -64,7 +64,8 @@ class Strategy {
 
   /// What became of `runs`, those proposed, but cut (perhaps to nothing) where a token could not be
   /// the target's or the context ended: the first `accepted` tokens of run `best` are the target's
-  /// own choice, and no run did better. Comes before Committed; not when nothing was verified.
+  /// own choice, and no run did better; something of run `best` is left. Comes before Committed;
+  /// not when nothing was verified.
   virtual void Verified(const CandidateRuns& runs, std::size_t best, std::size_t accepted) = 0;
 
   /// The window is over, for whatever reason.

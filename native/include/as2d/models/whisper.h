@@ -27,8 +27,8 @@ class WhisperModel {
   WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle& bundle,
                std::shared_ptr<WorkerPool> pool);
 
-  /// Makes room for `slots` windows at a time, at least. What the slots held is lost. Only between
-  /// two runs.
+  /// Makes room for `slots` windows at a time, at least. What the slots held is lost, but for what
+  /// LanguageProbabilities left for the next Encode. Only between two runs.
   void ReserveSlots(int slots);
   int slots() const { return slots_; }
 

@@ -18,8 +18,8 @@ DecoupledDrafting::DecoupledDrafting(std::shared_ptr<const TokenKeys> keys,
 void DecoupledDrafting::BeginWindow(const DraftSource& source) {
   aligner_.Reset();
   stream_ = source.stream;
-  read_ = proposed_ = expected_ = 0;
-  used_ = 0;
+  read_ = expected_ = placed_ = 0;
+  verified_.clear();
 }
 
 void DecoupledDrafting::Committed(std::span<const TokenId> tokens) {
@@ -28,43 +28,43 @@ void DecoupledDrafting::Committed(std::span<const TokenId> tokens) {
 }
 
 void DecoupledDrafting::Propose(std::size_t room, CandidateRuns* runs) {
+  placed_ = 0;
   if (stream_ == nullptr) return;
   const std::span<const TokenId> published = stream_->Read();
   for (; read_ < published.size(); ++read_) aligner_.PushDraft(published[read_]);
   const std::size_t budget = std::min(room, budget_->Next());
   const std::optional<std::size_t> position = aligner_.Position();
   if (!position || budget == 0) return;
-  positions_[0] = *position;
-  runs->Add(aligner_.Candidates(*position, budget));
   std::array<TokenId, CandidateRuns::kMost> taken{};
-  while (!runs->empty() && runs->size() < places_) {
-    taken[runs->size() - 1] = (*runs)[runs->size() - 1].front();
-    const std::optional<std::size_t> other =
-        aligner_.OtherPosition(std::span(taken).first(runs->size()));
-    if (!other) return;
-    positions_[runs->size()] = *other;
-    runs->Add(aligner_.Candidates(*other, budget));
+  for (std::optional<std::size_t> place = position; place && placed_ < places_;
+       place = aligner_.OtherPosition(std::span(taken).first(placed_))) {
+    const std::span<const TokenId> run = aligner_.Candidates(*place, budget);
+    if (run.empty()) return;
+    runs->Add(run);
+    positions_[placed_] = *place;
+    taken[placed_++] = run.front();
   }
 }
 
 void DecoupledDrafting::Verified(const CandidateRuns& runs, std::size_t best,
                                  std::size_t accepted) {
-  const std::size_t proposed = runs[best].size();
+  verified_.resize(read_);
+  for (std::size_t run = 0; run < placed_; ++run) {
+    std::fill_n(verified_.begin() + static_cast<std::ptrdiff_t>(positions_[run]), runs[run].size(),
+                true);
+  }
+  if (best >= placed_) return;  // the target followed another's run
   const std::size_t position = positions_[best];
-  budget_->Observe(proposed, accepted);
+  budget_->Observe(runs[best].size(), accepted);
   if (position != expected_) counters_->realignments.Add(1);
   expected_ = position;
   counters_->lead_total.Add(static_cast<std::int64_t>(read_ - position));
-  const std::size_t end = position + proposed;
-  if (end > proposed_) {
-    used_ += static_cast<std::int64_t>(end - std::max(proposed_, position));
-    proposed_ = end;
-  }
 }
 
 void DecoupledDrafting::EndWindow() {
   if (stream_ == nullptr) return;
-  counters_->stale_drafts.Add(static_cast<std::int64_t>(stream_->Read().size()) - used_);
+  counters_->stale_drafts.Add(static_cast<std::int64_t>(stream_->Read().size()) -
+                              std::ranges::count(verified_, true));
   stream_ = nullptr;
 }
 

@@ -27,7 +27,6 @@ void MultiDrafting::Committed(std::span<const TokenId> tokens) {
 
 void MultiDrafting::Propose(std::size_t room, CandidateRuns* runs) {
   drafted_.Propose(room, runs);
-  drafted_runs_ = runs->size();
   CandidateRuns known;
   known_.Propose(room, &known);
   if (known.empty()) return;
@@ -38,7 +37,7 @@ void MultiDrafting::Propose(std::size_t room, CandidateRuns* runs) {
 }
 
 void MultiDrafting::Verified(const CandidateRuns& runs, std::size_t best, std::size_t accepted) {
-  if (best < drafted_runs_) drafted_.Verified(runs, best, accepted);
+  drafted_.Verified(runs, best, accepted);
 }
 
 void MultiDrafting::EndWindow() {

@@ -30,9 +30,8 @@ void PearlDrafting::Propose(std::size_t room, CandidateRuns* runs) {
   runs->Add(std::span(pending_).first(std::min({pending_.size(), room, budget_})));
 }
 
-void PearlDrafting::EndWindow() { TakeReply(); }
-
 void PearlDrafting::Ask() {
+  TakeReply();  // to what was asked in vain when the last window ended
   committed_then_ = committed_.size();
   if (source_.channel == nullptr) return;
   std::vector<TokenId> history = committed_;

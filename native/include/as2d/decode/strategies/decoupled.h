@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "as2d/decode/aligner.h"
 #include "as2d/decode/budget.h"
@@ -21,7 +22,7 @@ namespace as2d {
 class DecoupledDrafting final : public Strategy {
  public:
   /// With `places` > 1 it proposes a run from each of that many places where the committed prefix
-  /// could end, the likeliest first. `counters` must outlive this.
+  /// could end, the likeliest first. Others may add runs after them. `counters` must outlive this.
   DecoupledDrafting(std::shared_ptr<const TokenKeys> keys, std::unique_ptr<BudgetPolicy> budget,
                     Counters* counters, std::size_t places = 1);
 
@@ -39,10 +40,10 @@ class DecoupledDrafting final : public Strategy {
   const std::size_t places_;
   const DraftStream* stream_ = nullptr;
   std::size_t read_ = 0;                                       // draft tokens given to the aligner
-  std::array<std::size_t, CandidateRuns::kMost> positions_{};  // where the last runs begin
-  std::size_t proposed_ = 0;  // draft tokens [0, proposed_) were proposed, or passed over
-  std::size_t expected_ = 0;  // where the position would be had every token been the drafter's
-  std::int64_t used_ = 0;     // draft tokens of this window that were ever proposed
+  std::array<std::size_t, CandidateRuns::kMost> positions_{};  // where the last runs begin ...
+  std::size_t placed_ = 0;                                     // ... and how many there are
+  std::size_t expected_ = 0;    // where the position would be had every token been the drafter's
+  std::vector<bool> verified_;  // of the draft tokens, those that were ever candidates
 };
 
 }  // namespace as2d

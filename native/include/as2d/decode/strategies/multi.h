@@ -33,7 +33,6 @@ class MultiDrafting final : public Strategy {
  private:
   DecoupledDrafting drafted_;
   LookupDrafting known_;
-  std::size_t drafted_runs_ = 0;  // of the current step; one that was looked up comes after them
 };
 
 }  // namespace as2d
