@@ -176,19 +176,29 @@ class Engine:
             raise As2dError(str(error)) from error
         return max(found, key=lambda entry: entry[1])
 
+    def replay(self, script: Mapping[int, Sequence[int]]) -> None:
+        """Puts a drafter in place that says `script[index]` of a window, and then its end."""
+        self.set_drafter(_native.ScriptedDrafter(script))
+
     def start(
-        self, draft: bool = True, *, budget: int | None = None, exact: bool | None = None
+        self,
+        draft: bool = True,
+        *,
+        method: str | None = None,
+        budget: int | None = None,
+        exact: bool | None = None,
     ) -> Run:
         """Starts a run; the one before must be over.
 
         Args:
             draft: False lets the target go alone.
-            budget, exact: other ones than the plan's.
+            method, budget, exact: other ones than the plan's.
         """
         native = self._open()
         exact = self._plan.exact if exact is None else exact
         budget = self._plan.budget if budget is None else budget
-        run = native.start(self._plan.method if draft else "target", budget, exact)
+        method = (method or self._plan.method) if draft else "target"
+        run = native.start(method, budget, exact)
         return Run(run, native, exact and self._can_be_exact)
 
     def close(self) -> None:

@@ -9,7 +9,10 @@ from typing import Any
 
 from as2d_cli.errors import As2dError, ExitStatus
 
-__all__ = ["Machine", "Plan", "make_plan", "this_machine"]
+__all__ = ["METHODS", "Machine", "Plan", "make_plan", "needs_drafter", "this_machine"]
+
+METHODS: tuple[str, ...] = ("target", "as2d")
+"""Every strategy of the engine."""
 
 MOST_CORES = 1024
 """Core ids are below this: the size of the kernel's usual mask."""
@@ -57,6 +60,11 @@ class Machine:
     def cores(self) -> tuple[int, ...]:
         """All of them, the fastest first."""
         return tuple(core for cluster in self.clusters for core in cluster)
+
+
+def needs_drafter(method: str) -> bool:
+    """Whether `method` takes its candidates from a drafter."""
+    return method not in ("target", "lookup", "batched")
 
 
 def this_machine() -> Machine:
