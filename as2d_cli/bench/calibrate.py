@@ -14,7 +14,7 @@ from as2d_cli.tasks.models import Model
 
 __all__ = ["best_width", "calibrate", "widths"]
 
-_ROUNDS = 3
+_ROUNDS = 4
 """The first is a warm-up; the best of the others counts."""
 
 

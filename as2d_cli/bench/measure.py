@@ -115,15 +115,16 @@ def run_unit(
 ) -> Ran:
     """Runs a contender on a unit.
 
-    An engine does not encode samples anew that are those it encoded last, so it gets another
+    A model does not encode samples anew that are those it encoded last, so both lanes get another
     window in between.
 
     Raises:
         As2dError: the target failed.
     """
-    if seat.encoded == (unit.recording, unit.pieces[0].index):
-        _forget(seat.engine, target, unit.language)
-    seat.encoded = (unit.recording, unit.pieces[-1].index)
+    pieces = frozenset((unit.recording, piece.index) for piece in unit.pieces)
+    if seat.encoded & pieces:
+        _forget(seat.engine, contender, target, unit.language)
+    seat.encoded = pieces
     samples = [window.samples for window in windows]
     return decode(seat.engine, contender, samples, target, unit.language)
 
@@ -142,9 +143,7 @@ def decode(
     """
     ids = prompt(target, language)
     room = target.context - len(ids)
-    run = engine.start(
-        method=contender.method, budget=contender.budget, exact=not contender.one_row
-    )
+    run = _start(engine, contender)
     try:
         for index, samples in enumerate(windows):
             run.submit(Window(index, 0.0, samples, ids, room, language))
@@ -154,6 +153,12 @@ def decode(
         run.cancel()
         raise
     return _ran(events, run.counters(), len(windows))
+
+
+def _start(engine: BenchEngine, contender: Contender) -> BenchRun:
+    return engine.start(
+        method=contender.method, budget=contender.budget, exact=not contender.one_row
+    )
 
 
 def _events(run: BenchRun) -> list[Event]:
@@ -197,11 +202,11 @@ def _span(begin: LaneChanged, end: float) -> Span:
     return Span(begin.lane, begin.activity, begin.window, begin.seconds, end)
 
 
-def _forget(engine: BenchEngine, target: Model, language: str) -> None:
-    """Makes the engine encode something else."""
+def _forget(engine: BenchEngine, contender: Contender, target: Model, language: str) -> None:
+    """Makes the models encode something else."""
     other = np.zeros(1, np.float32)
     ids = prompt(target, language)
-    run = engine.start(method="target", budget=0, exact=False)
+    run = _start(engine, contender)
     try:
         run.submit(Window(0, 0.0, other, ids, 1, language))
         run.finish()
