@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from as2d_cli.bench.contenders import ORACLE
 from as2d_cli.bench.results import Results
 from as2d_cli.bench.summary import Row
+from as2d_cli.bench.words import counted
 
 __all__ = ["advice"]
 
@@ -98,7 +99,7 @@ def _cores(results: Results, number: int) -> str:
     )
     if not 0 < own < base:
         return ""
-    return f" on {own} core{'' if own == 1 else 's'} instead of {base}"
+    return f" on {counted(own, 'core')} instead of {base}"
 
 
 def _seconds(value: float) -> str:

@@ -12,18 +12,19 @@ from as2d_cli.bench.results import Results
 from as2d_cli.bench.summary import Row
 from as2d_cli.bench.table import print_table
 from as2d_cli.bench.wer import HOW_TO_INSTALL
+from as2d_cli.bench.words import counted
 
 __all__ = ["print_report"]
 
 
 def print_report(
-    results: Results, rows: Sequence[Row], console: Console, *, wide: bool, counted: bool
+    results: Results, rows: Sequence[Row], console: Console, *, wide: bool, errors: bool
 ) -> None:
     """Prints the table, the same for units that were left out, and the notes.
 
     Args:
         wide: all columns, whatever the width.
-        counted: word error rates could be counted.
+        errors: word errors could be counted.
     """
     unit = "recording" if results.whole else "window"
     print_table(rows, console, unit=unit, all_columns=wide)
@@ -31,29 +32,28 @@ def print_report(
     if flagged:
         looped = max(row.looped for row in rows)
         console.print(
-            f"\nleft out above: {looped} {unit}s whose text goes in circles, "
+            f"\nleft out above: {counted(looped, unit)} whose text goes in circles, "
             "which drafts guess too easily",
             soft_wrap=True,
         )
         print_table(flagged, console, unit=unit, all_columns=wide)
-    notes = _notes(results, unit, counted) + advice(results, rows)
+    notes = _notes(results, unit, errors) + advice(results, rows)
     if notes:
         console.print()
     for note in notes:
         console.print(note, soft_wrap=True)
 
 
-def _notes(results: Results, unit: str, counted: bool) -> list[str]:
+def _notes(results: Results, unit: str, errors: bool) -> list[str]:
     notes = []
     if results.widths:
         tried = ", ".join(str(width) for width in results.widths)
         width = best_width(results.widths)
         notes.append(
-            f"target-only runs on {width} core{'' if width == 1 else 's'}, "
-            f"the fastest of {tried} in warm-up"
+            f"target-only runs on {counted(width, 'core')}, the fastest of {tried} in warm-up"
         )
     if any(contender.ceiling for contender in results.contenders):
         notes.append("oracle and the target as its own drafter show the most that drafts can give")
-    if not counted and any(unit.clip.text for unit in results.units):
+    if not errors and any(entry.clip.text for entry in results.units):
         notes.append(f"no word error rates: {HOW_TO_INSTALL}")
     return notes

@@ -17,6 +17,7 @@ from as2d_cli.bench.measure import Ran, Sample, Turn, run_unit, schedule
 from as2d_cli.bench.memory import peak_memory
 from as2d_cli.bench.results import Results
 from as2d_cli.bench.units import Recordings, Unit, load_units
+from as2d_cli.bench.words import counted
 from as2d_cli.decoding.plan import needs_drafter
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.tasks.models import Backend
@@ -176,9 +177,9 @@ class Session:
         windows = sum(len(unit.pieces) for unit in results.units)
         seconds = sum(unit.audio_seconds for unit in results.units)
         return (
-            f"{_count(windows, 'window')} of {_count(recordings, 'recording')} "
-            f"({seconds:.0f} s of audio), {_count(len(results.contenders), 'contender')}, "
-            f"{_count(results.repeat, 'round')}"
+            f"{counted(windows, 'window')} of {counted(recordings, 'recording')} "
+            f"({seconds:.0f} s of audio), {counted(len(results.contenders), 'contender')}, "
+            f"{counted(results.repeat, 'round')}"
         )
 
     def _size(self, unit: int) -> float:
@@ -273,7 +274,3 @@ class Session:
             )
         except As2dError as error:
             self._watch.line(f"{entrant.label}: no peak memory: {error}")
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" + ("" if number == 1 else "s")

@@ -173,7 +173,7 @@ def _report(environment: Environment, results: Results) -> list[Row]:
         emoji=False,
         legacy_windows=False,
     )
-    print_report(results, rows, console, wide=not terminal, counted=counted)
+    print_report(results, rows, console, wide=not terminal, errors=counted)
     text = "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
     environment.stdout.write(text)
     environment.stdout.flush()
