@@ -65,7 +65,7 @@ def print_table(
 
 _PRIORITY = (
     "ratio",
-    "x real time",
+    "real time",
     "exact",
     "95 %",
     "tokens/s",
@@ -87,7 +87,7 @@ _PRIORITY = (
 def _columns(unit: str) -> list[_Column]:
     return [
         _Column("tokens/s", lambda r: _number(r.tokens_per_second, ".0f")),
-        _Column("x real time", lambda r: _number(r.real_time, ".1f")),
+        _Column("real time", lambda r: _number(r.real_time, ".1f", "x")),
         _Column("ratio", lambda r: _number(r.ratio, ".2f"), _ratio_style),
         _Column("95 %", lambda r: _range(r.ratio_interval)),
         _Column("mean", _mean),
@@ -138,8 +138,8 @@ def _ratio_style(row: Row) -> str:
     return "green" if interval[0] > 1 else "red"
 
 
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
+def _number(value: float | None, form: str, after: str = "") -> str:
+    return "-" if value is None else format(value, form) + after
 
 
 def _range(interval: tuple[float, float] | None) -> str:
