@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+from collections import defaultdict
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -15,6 +17,10 @@ from as2d_cli.bench.wer import HOW_TO_INSTALL
 from as2d_cli.bench.words import counted
 
 __all__ = ["print_report"]
+
+
+_ROUGH = 0.25
+"""Idle machines stay far below; more is another program's doing."""
 
 
 def print_report(
@@ -52,8 +58,24 @@ def _notes(results: Results, unit: str, errors: bool) -> list[str]:
         notes.append(
             f"target-only runs on {counted(width, 'core')}, the fastest of {tried} in warm-up"
         )
+    spread = _spread(results)
+    if spread is not None and spread > _ROUGH:
+        notes.append(
+            f"repeats of one {unit} differ by {spread:.0%}: something else uses these cores, "
+            "and the figures are rough"
+        )
     if any(contender.ceiling for contender in results.contenders):
         notes.append("oracle and the target as its own drafter show the most that drafts can give")
     if not errors and any(entry.clip.text for entry in results.units):
         notes.append(f"no word error rates: {HOW_TO_INSTALL}")
     return notes
+
+
+def _spread(results: Results) -> float | None:
+    """By how much the baseline's slowest repeat of a unit exceeds its fastest: the median unit."""
+    seconds: dict[int, list[float]] = defaultdict(list)
+    for sample in results.samples:
+        if sample.turn.contender == results.baseline:
+            seconds[sample.turn.unit].append(sample.seconds)
+    spreads = [max(taken) / min(taken) - 1 for taken in seconds.values() if len(taken) > 1]
+    return statistics.median(spreads) if spreads else None

@@ -120,8 +120,8 @@ def _fitting(columns: Sequence[_Column], widths: dict[str, int], room: int) -> l
 def _mean(row: Row) -> str:
     if row.geometric_mean is None:
         return "-"
-    interval = row.geometric_mean_interval
-    return f"{row.geometric_mean:.2f}" + (f" ({_range(interval)})" if interval else "")
+    interval = _range(row.geometric_mean_interval)
+    return f"{row.geometric_mean:.2f}" + (f" ({interval})" if interval != "-" else "")
 
 
 def _exact(row: Row) -> str:

@@ -160,6 +160,16 @@ def test_what_is_slower_is_said_with_what_to_do(clips: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(("slowest", "rough"), [(2.2, False), (3.0, True)])
+def test_repeats_that_differ_are_said(clips: str, slowest: float, rough: bool) -> None:
+    fake = machine()
+    # After the warm-up, both units of the first round.
+    fake.takes = lambda job: slowest if fake.names.count("target") in (2, 3) else 2.0
+    ran = run_bench(fake, clips, "--methods", "target", "--repeat", "3")
+    said = "repeats of one window differ by 50%: something else uses these cores" in ran.stdout
+    assert said == rough
+
+
 def test_a_terminal_gets_what_fits(clips: str) -> None:
     for columns in (40, 80, 120):
         ran = run_bench(machine(), clips, "--drafters", "x", terminal=True, columns=columns)
