@@ -58,19 +58,21 @@ def _remedy(results: Results, rows: Sequence[Row]) -> str:
 def _reason(results: Results, rows: Sequence[Row], number: int) -> str:
     """What most of the time that is lost goes into."""
     own, base = _per_window(rows[number]), _per_window(rows[results.baseline])
-    encoder = own["encode"] - base["encode"]
-    steps = own["decode"] - base["decode"]
+    lost = {phase: own[phase] - base[phase] for phase in ("encode", "decode", "wall")}
+    lost["rest"] = lost.pop("wall") - lost["encode"] - lost["decode"]
+    most = max(lost, key=lambda phase: lost[phase])
     parts = []
     if own["draft_encode"] > 0:
         parts.append(f"its drafter's encoder takes {_seconds(own['draft_encode'])} a window")
-    if encoder >= max(steps, 0.0):
-        cores = _cores(results, number)
+    if most == "encode":
         parts.append(
             f"the target's encoder takes {_seconds(own['encode'])} instead of "
-            f"{_seconds(base['encode'])}{cores}"
+            f"{_seconds(base['encode'])}{_cores(results, number)}"
         )
-    else:
+    elif most == "decode":
         parts += _wasted(rows[number])
+    else:
+        parts.append(f"lanes that start and stop take {_seconds(lost['rest'])} a window")
     return " and ".join(parts)
 
 
@@ -87,7 +89,7 @@ def _wasted(row: Row) -> list[str]:
 
 
 def _per_window(row: Row) -> dict[str, float]:
-    phases = ("encode", "decode", "draft_encode")
+    phases = ("encode", "decode", "draft_encode", "wall")
     return {p: row.phases.get(p, 0.0) / max(1, row.windows) for p in phases}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from as2d_cli.decoding.plan import needs_drafter
@@ -49,7 +49,7 @@ def contenders(
     drafters: Sequence[str],
     budgets: Sequence[int],
     *,
-    target: str,
+    ceilings: Collection[str],
     row_invariance: str,
 ) -> list[Contender]:
     """Every combination, none twice; the reference and the baseline come first, whether they were
@@ -59,7 +59,7 @@ def contenders(
     a step itself. Else the target with one row a step is the faster one, and the honest baseline.
 
     Args:
-        target: what the user called the target; as a drafter it is a ceiling.
+        ceilings: the drafters that nothing can be better than.
         row_invariance: the target's (see `as2d_cli.catalog.Bundle`).
     """
     reference = Contender("target", reference=True)
@@ -69,7 +69,7 @@ def contenders(
         found = [reference, Contender("target", one_row=True, exact=False, baseline=True)]
     for method in methods:
         if method != "target":
-            found += _combinations(method, drafters, budgets, target)
+            found += _combinations(method, drafters, budgets, ceilings)
     if row_invariance == "none":
         # Whatever is verified in batches may differ, and nobody promised that it does not.
         found = [replace(entry, exact=entry.exact and entry.reference) for entry in found]
@@ -77,8 +77,8 @@ def contenders(
 
 
 def _combinations(
-    method: str, drafters: Sequence[str], budgets: Sequence[int], target: str
+    method: str, drafters: Sequence[str], budgets: Sequence[int], ceilings: Collection[str]
 ) -> Iterator[Contender]:
     for drafter in drafters if needs_drafter(method) else (None,):
         for budget in budgets:
-            yield Contender(method, drafter, budget, ceiling=drafter in (ORACLE, target))
+            yield Contender(method, drafter, budget, ceiling=drafter in ceilings)

@@ -33,7 +33,7 @@ def print_report(
         errors: word errors could be counted.
     """
     unit = "recording" if results.whole else "window"
-    print_table(rows, console, unit=unit, all_columns=wide)
+    print_table(rows, console, all_columns=wide)
     flagged = [row.flagged for row in rows if row.flagged is not None]
     if flagged:
         looped = max(row.looped for row in rows)
@@ -42,7 +42,7 @@ def print_report(
             "which drafts guess too easily",
             soft_wrap=True,
         )
-        print_table(flagged, console, unit=unit, all_columns=wide)
+        print_table(flagged, console, all_columns=wide)
     notes = _notes(results, unit, errors) + advice(results, rows)
     if notes:
         console.print()

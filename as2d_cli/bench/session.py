@@ -20,6 +20,7 @@ from as2d_cli.bench.units import Recordings, Unit, load_units
 from as2d_cli.bench.words import counted
 from as2d_cli.decoding.plan import needs_drafter
 from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.tasks.interrupt import interruptible
 from as2d_cli.tasks.models import Backend
 from as2d_cli.text.whisper_prompt import is_multilingual
 
@@ -87,11 +88,7 @@ class Session:
         methods = self._methods()
         names = request.drafters if any(needs_drafter(method) for method in methods) else []
         target = backend.ensure(request.target, request.offline)
-        drafters = {
-            name: target if name == request.target else backend.ensure(name, request.offline)
-            for name in names
-            if name != ORACLE
-        }
+        drafters = {n: backend.ensure(n, request.offline) for n in names if n != ORACLE}
         self._target = target
         self._drafters = drafters
         self._recordings = Recordings()
@@ -99,7 +96,7 @@ class Session:
             methods,
             names,
             request.budgets,
-            target=request.target,
+            ceilings={ORACLE} | {name for name, d in drafters.items() if d.id == target.id},
             row_invariance=target.row_invariance,
         )
         units = self._units(clips)
@@ -156,7 +153,8 @@ class Session:
                     if not seats:
                         engines = Engines(stack, self._backend, self._target, {})
                         seats.append(engines.open_alone(stack, engines.alone_cores()))
-                    return seats[0].engine.detect_language(window.samples)[0]
+                    engine = seats[0].engine
+                    return interruptible(lambda: engine.detect_language(window.samples))[0]
                 if code not in (self._target.language_tokens or self._target.languages):
                     raise As2dError(f"{clip.path}: {self._target.id} does not know language {code}")
                 return code

@@ -32,16 +32,13 @@ class _Column:
     style: Callable[[Row], str] = lambda row: ""
 
 
-def print_table(
-    rows: Sequence[Row], console: Console, *, unit: str = "window", all_columns: bool = False
-) -> None:
+def print_table(rows: Sequence[Row], console: Console, *, all_columns: bool = False) -> None:
     """One line a row, never wrapped.
 
     Args:
-        unit: what a percentile of seconds is of.
         all_columns: even if the console is too narrow; else the columns that matter most.
     """
-    columns = _columns(unit)
+    columns = _COLUMNS
     cells = {column.heading: [column.cell(row) for row in rows] for column in columns}
     widths = {
         heading: max(map(cell_len, [heading, *column])) + _GAP for heading, column in cells.items()
@@ -82,28 +79,6 @@ _PRIORITY = (
     "lead",
     "realigned",
 )
-
-
-def _columns(unit: str) -> list[_Column]:
-    return [
-        _Column("tokens/s", lambda r: _number(r.tokens_per_second, ".0f")),
-        _Column("real time", lambda r: _number(r.real_time, ".1f", "x")),
-        _Column("ratio", lambda r: _number(r.ratio, ".2f"), _ratio_style),
-        _Column("95 %", lambda r: _range(r.ratio_interval)),
-        _Column("mean", _mean),
-        _Column("p50", lambda r: _number(r.p50, ".2f")),
-        _Column("p95", lambda r: _number(r.p95, ".2f")),
-        _Column("slower", lambda r: _number(r.slower_share, ".0%")),
-        _Column("of best", lambda r: _number(r.oracle_share, ".0%")),
-        _Column("length", lambda r: _number(r.accepted_length, ".1f")),
-        _Column("accepted", lambda r: _number(r.acceptance, ".0%")),
-        _Column("alone", lambda r: _number(r.alone_share, ".0%")),
-        _Column("lead", lambda r: _number(r.lead, ".1f")),
-        _Column("realigned", lambda r: f"{r.realignments:.0f}" if r.windows else "-"),
-        _Column("WER", lambda r: _number(r.wer, ".1%")),
-        _Column("exact", _exact, lambda r: "bold red" if r.differing else ""),
-        _Column("memory", lambda r: _memory(r.peak_memory_bytes)),
-    ]
 
 
 def _fitting(columns: Sequence[_Column], widths: dict[str, int], room: int) -> list[_Column]:
@@ -159,3 +134,24 @@ def _shortened(label: str, room: int) -> str:
     while label and cell_len(label) > room - 3:
         label = label[1:]
     return "..." + label
+
+
+_COLUMNS = [
+    _Column("tokens/s", lambda r: _number(r.tokens_per_second, ".0f")),
+    _Column("real time", lambda r: _number(r.real_time, ".1f", "x")),
+    _Column("ratio", lambda r: _number(r.ratio, ".2f"), _ratio_style),
+    _Column("95 %", lambda r: _range(r.ratio_interval)),
+    _Column("mean", _mean),
+    _Column("p50", lambda r: _number(r.p50, ".2f")),
+    _Column("p95", lambda r: _number(r.p95, ".2f")),
+    _Column("slower", lambda r: _number(r.slower_share, ".0%")),
+    _Column("of best", lambda r: _number(r.oracle_share, ".0%")),
+    _Column("length", lambda r: _number(r.accepted_length, ".1f")),
+    _Column("accepted", lambda r: _number(r.acceptance, ".0%")),
+    _Column("alone", lambda r: _number(r.alone_share, ".0%")),
+    _Column("lead", lambda r: _number(r.lead, ".1f")),
+    _Column("realigned", lambda r: f"{r.realignments:.0f}" if r.windows else "-"),
+    _Column("WER", lambda r: _number(r.wer, ".1%")),
+    _Column("exact", _exact, lambda r: "bold red" if r.differing else ""),
+    _Column("memory", lambda r: _memory(r.peak_memory_bytes)),
+]

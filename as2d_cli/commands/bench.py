@@ -42,7 +42,7 @@ def _bench(
     sources: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[MANIFEST|FILE|DIR]...", help="What to run on; nothing for a few known clips."
+            metavar="MANIFEST|FILE|DIR", help="What to run on; nothing for a few known clips."
         ),
     ] = None,
     target: Annotated[str, typer.Option(metavar="ID|PATH", help="The target.")] = "whisper-base",
@@ -89,6 +89,23 @@ def _bench(
 
     The reference is the target alone in exact mode. Status 1 when any window of a strategy that
     must be exact differs from it, or a drafter fails.
+
+    \b
+    Columns; a narrow terminal shows the first ones that fit:
+      ratio, 95 %       seconds of the target alone over own ones, above 1 is faster;
+                        bounds for other audio of the kind
+      real time         seconds of audio a second
+      exact             yes, or how many windows differ from the reference
+      slower            windows that took longer than the target alone
+      accepted, length  candidates accepted: of all, and in a verify step
+      alone             steps of the target without candidates
+      memory            peak of a process that does nothing else
+      of best           throughput over that of knowing, window by window, what is fastest
+      WER               word error rate, where texts are known
+      p50, p95          seconds a window
+      mean              geometric mean of the windows' ratios
+      lead              drafted tokens that are ready at a verify step
+      realigned         times that candidates began elsewhere than the last left off
     """
     from as2d_cli.bench.session import BenchRequest
     from as2d_cli.decoding.plan import METHODS

@@ -155,8 +155,7 @@ def test_what_is_slower_is_said_with_what_to_do(clips: str) -> None:
     lines = ran.stdout.split("\n\n", maxsplit=1)[1].splitlines()
     assert lines == [
         "as2d with y 8 is slower here (0.50 x): its drafter's encoder takes 0.10 s a window and "
-        "the target's encoder takes 0.10 s instead of 0.10 s; use --method as2d --drafter x "
-        "--budget 8"
+        "lanes that start and stop take 2.00 s a window; use --method as2d --drafter x --budget 8"
     ]
 
 

@@ -10,7 +10,7 @@ from as2d_cli.bench.contenders import Contender, contenders
 def labels(
     methods: list[str], drafters: list[str], budgets: list[int], rows: str = "any"
 ) -> list[str]:
-    found = contenders(methods, drafters, budgets, target="big", row_invariance=rows)
+    found = contenders(methods, drafters, budgets, ceilings=["oracle", "big"], row_invariance=rows)
     return [contender.label for contender in found]
 
 
@@ -38,25 +38,29 @@ def test_nothing_is_run_twice() -> None:
 
 
 def test_a_target_that_is_the_same_for_any_rows_is_reference_and_baseline() -> None:
-    (only,) = contenders(["target"], [], [], target="big", row_invariance="any")
+    (only,) = contenders(["target"], [], [], ceilings=["oracle", "big"], row_invariance="any")
     assert only == Contender("target", reference=True, baseline=True)
 
 
 @pytest.mark.parametrize("rows", ["even", "none"])
 def test_else_one_row_a_step_is_the_honest_baseline(rows: str) -> None:
-    first, second, *_ = contenders(["as2d"], ["x"], [8], target="big", row_invariance=rows)
+    first, second, *_ = contenders(
+        ["as2d"], ["x"], [8], ceilings=["oracle", "big"], row_invariance=rows
+    )
     assert (first.label, first.reference, first.baseline) == ("target", True, False)
     assert (second.label, second.reference, second.baseline) == ("target (one row)", False, True)
     assert first.exact and not second.exact
 
 
 def test_nobody_promises_exactness_where_rows_matter() -> None:
-    *_, last = contenders(["as2d"], ["x"], [8], target="big", row_invariance="none")
+    *_, last = contenders(["as2d"], ["x"], [8], ceilings=["oracle", "big"], row_invariance="none")
     assert not last.exact
-    *_, last = contenders(["as2d"], ["x"], [8], target="big", row_invariance="even")
+    *_, last = contenders(["as2d"], ["x"], [8], ceilings=["oracle", "big"], row_invariance="even")
     assert last.exact
 
 
 def test_ceilings_are_the_oracle_and_the_target_itself() -> None:
-    found = contenders(["as2d"], ["x", "oracle", "big"], [8], target="big", row_invariance="any")
+    found = contenders(
+        ["as2d"], ["x", "oracle", "big"], [8], ceilings=["oracle", "big"], row_invariance="any"
+    )
     assert [contender.ceiling for contender in found] == [False, False, True, True]
