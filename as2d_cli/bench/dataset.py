@@ -10,7 +10,16 @@ from typing import Any
 
 from as2d_cli.errors import As2dError, ExitStatus
 
-__all__ = ["Clip", "load_clips"]
+__all__ = ["Clip", "default_clips", "load_clips"]
+
+_PACKAGE = Path(__file__).parents[1]
+_CHECKOUT_MANIFEST = _PACKAGE.parent / "tests" / "data" / "clips.jsonl"
+_SHIPPED_CLIP = _PACKAGE / "catalog" / "known_clip.ogg"
+_SHIPPED_TEXT = (
+    "and so my fellow americans ask not what your country can do for you "
+    "ask what you can do for your country"
+)
+_MANIFEST = "clips.jsonl"
 
 
 @dataclass(frozen=True)
@@ -31,7 +40,9 @@ class Clip:
 
 
 def load_clips(sources: Sequence[Path]) -> list[Clip]:
-    """Clips of files, of folders (their files, not those of folders inside) and of manifests.
+    """Clips of files, of folders and of manifests.
+
+    A folder is its ``clips.jsonl`` if it has one; else its files, not those of folders inside.
 
     A manifest is a file that ends in ``.jsonl`` with an object a line: ``file`` (relative to the
     manifest), and where known ``language``, ``text``, ``category``; an entry whose ``score`` is
@@ -47,10 +58,19 @@ def load_clips(sources: Sequence[Path]) -> list[Clip]:
     return clips
 
 
+def default_clips() -> list[Clip]:
+    """The clips of the checkout that this package lies in, or the one that ships inside it."""
+    if _CHECKOUT_MANIFEST.is_file():
+        return load_clips([_CHECKOUT_MANIFEST])
+    return [Clip(_SHIPPED_CLIP, "en", _SHIPPED_TEXT)]
+
+
 def _clips_of(source: Path) -> Iterable[Clip]:
     if source.suffix == ".jsonl":
         return _manifest(source)
     if source.is_dir():
+        if (source / _MANIFEST).is_file():
+            return _manifest(source / _MANIFEST)
         return [Clip(path) for path in sorted(source.iterdir()) if path.is_file()]
     if not source.exists():
         raise As2dError(f"{source}: no such file", status=ExitStatus.USAGE)

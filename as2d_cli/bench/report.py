@@ -1,101 +1,81 @@
-"""Outcomes as a table and as JSON."""
+"""What a person reads: the table, and below it what it means."""
 
 from __future__ import annotations
 
+import statistics
+from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from as2d_cli.bench.compare import Outcome
+from as2d_cli.bench.advice import advice
+from as2d_cli.bench.calibrate import best_width
+from as2d_cli.bench.results import Results
+from as2d_cli.bench.summary import Row
+from as2d_cli.bench.table import print_table
+from as2d_cli.bench.wer import HOW_TO_INSTALL
+from as2d_cli.bench.words import counted
 
-__all__ = ["as_json", "print_table"]
-
-
-def as_json(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """Every outcome with all that it counted; ratios are above 1 where it is faster."""
-    return [_row(outcome) for outcome in outcomes]
-
-
-def _row(outcome: Outcome) -> dict[str, Any]:
-    contender = outcome.contender
-    return {
-        "method": contender.method,
-        "drafter": contender.drafter,
-        "budget": contender.budget,
-        "exact": contender.exact,
-        "windows": outcome.windows,
-        "differing": [{"clip": clip, "window": window} for clip, window in outcome.differing],
-        "audio_seconds": outcome.audio_seconds,
-        "wall_seconds": outcome.wall_seconds,
-        "baseline_seconds": outcome.baseline_seconds,
-        "ratio": _over(outcome.baseline_seconds, outcome.wall_seconds),
-        "tokens_per_second": _over(outcome.committed, outcome.wall_seconds),
-        "tokens_per_step": outcome.tokens_per_step,
-        "committed": outcome.committed,
-        "drafted": outcome.drafted,
-        "proposed": outcome.proposed,
-        "accepted": outcome.accepted,
-        "alone_steps": outcome.alone_steps,
-        "verify_steps": {str(n): outcome.verify_steps[n] for n in sorted(outcome.verify_steps)},
-        "realignments": outcome.realignments,
-        "stale_drafts": outcome.stale_drafts,
-        "lost": outcome.lost,
-    }
+__all__ = ["print_report"]
 
 
-def print_table(outcomes: Sequence[Outcome], console: Console) -> None:
-    """One row each; the ratio is to the target alone over the same clips, above 1 where faster.
+_ROUGH = 0.25
+"""Idle machines stay far below; more is another program's doing."""
 
-    Where the terminal is too narrow for all columns, those that matter most are shown.
+
+def print_report(
+    results: Results, rows: Sequence[Row], console: Console, *, wide: bool, errors: bool
+) -> None:
+    """Prints the table, the same for units that were left out, and the notes.
+
+    Args:
+        wide: all columns, whatever the width.
+        errors: word errors could be counted.
     """
-    headings = [h for h in _HEADINGS if console.width >= _WIDE or h not in _LESSER]
-    table = Table(box=None, pad_edge=False)
-    table.add_column("method", no_wrap=True)
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for outcome in outcomes:
-        figures = dict(zip(_HEADINGS, _figures(outcome), strict=True))
-        table.add_row(Text(outcome.contender.label), *(figures[h] for h in headings))
-    console.print(table)
+    unit = "recording" if results.whole else "window"
+    print_table(rows, console, all_columns=wide)
+    flagged = [row.flagged for row in rows if row.flagged is not None]
+    if flagged:
+        looped = max(row.looped for row in rows)
+        console.print(
+            f"\nleft out above: {counted(looped, unit)} whose text goes in circles, "
+            "which drafts guess too easily",
+            soft_wrap=True,
+        )
+        print_table(flagged, console, all_columns=wide)
+    notes = _notes(results, unit, errors) + advice(results, rows)
+    if notes:
+        console.print()
+    for note in notes:
+        console.print(note, soft_wrap=True)
 
 
-_HEADINGS = (
-    "windows",
-    "differing",
-    "x real time",
-    "ratio",
-    "tokens/s",
-    "tokens/step",
-    "accepted",
-    "alone steps",
-    "realigned",
-)
-_LESSER = ("windows", "tokens/s", "alone steps", "realigned")
-# Columns of a terminal that has room for all columns of the table.
-_WIDE = 124
+def _notes(results: Results, unit: str, errors: bool) -> list[str]:
+    notes = []
+    if results.widths:
+        tried = ", ".join(str(width) for width in results.widths)
+        width = best_width(results.widths)
+        notes.append(
+            f"target-only runs on {counted(width, 'core')}, the fastest of {tried} in warm-up"
+        )
+    spread = _spread(results)
+    if spread is not None and spread > _ROUGH:
+        notes.append(
+            f"repeats of one {unit} differ by {spread:.0%}: something else uses these cores, "
+            "and the figures are rough"
+        )
+    if any(contender.ceiling for contender in results.contenders):
+        notes.append("oracle and the target as its own drafter show the most that drafts can give")
+    if not errors and any(entry.clip.text for entry in results.units):
+        notes.append(f"no word error rates: {HOW_TO_INSTALL}")
+    return notes
 
 
-def _figures(outcome: Outcome) -> tuple[str, ...]:
-    """In the order of the headings."""
-    return (
-        str(outcome.windows),
-        str(len(outcome.differing)),
-        _number(_over(outcome.audio_seconds, outcome.wall_seconds), ".1f"),
-        _number(_over(outcome.baseline_seconds, outcome.wall_seconds), ".2f"),
-        _number(_over(outcome.committed, outcome.wall_seconds), ".0f"),
-        _number(outcome.tokens_per_step, ".2f"),
-        _number(_over(outcome.accepted, outcome.proposed), ".0%"),
-        _number(_over(outcome.alone_steps, outcome.steps), ".0%"),
-        str(outcome.realignments),
-    )
-
-
-def _over(above: float, below: float) -> float | None:
-    return above / below if below else None
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
+def _spread(results: Results) -> float | None:
+    """By how much the baseline's slowest repeat of a unit exceeds its fastest: the median unit."""
+    seconds: dict[int, list[float]] = defaultdict(list)
+    for sample in results.samples:
+        if sample.turn.contender == results.baseline:
+            seconds[sample.turn.unit].append(sample.seconds)
+    spreads = [max(taken) / min(taken) - 1 for taken in seconds.values() if len(taken) > 1]
+    return statistics.median(spreads) if spreads else None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import json as json_module
+from contextlib import ExitStack
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,11 +16,19 @@ from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.limits import MAX_BUDGET
 
 if TYPE_CHECKING:
-    from as2d_cli.bench.compare import Outcome
+    from as2d_cli.bench.results import Results
+    from as2d_cli.bench.session import BenchRequest
+    from as2d_cli.bench.summary import Row
+    from as2d_cli.output.file import ResultFile
 
 __all__ = ["register"]
 
-_METHODS = ("target", "as2d")
+
+class By(StrEnum):
+    """What ``--by`` takes."""
+
+    WINDOW = "window"
+    RECORDING = "recording"
 
 
 def register(app: typer.Typer) -> None:
@@ -27,25 +38,48 @@ def register(app: typer.Typer) -> None:
 
 def _bench(
     ctx: typer.Context,
+    *,
     sources: Annotated[
-        list[Path],
-        typer.Argument(metavar="MANIFEST|FILE|DIR", help="What to run on."),
-    ],
+        list[Path] | None,
+        typer.Argument(
+            metavar="MANIFEST|FILE|DIR", help="What to run on; nothing for a few known clips."
+        ),
+    ] = None,
     target: Annotated[str, typer.Option(metavar="ID|PATH", help="The target.")] = "whisper-base",
     methods: Annotated[
-        str, typer.Option(metavar="LIST", help=f"Of {', '.join(_METHODS)}.")
+        str, typer.Option(metavar="LIST", help="Strategies; a wrong name shows the right ones.")
     ] = "target,as2d",
     drafters: Annotated[
-        str, typer.Option(metavar="LIST", help="Ids or paths of drafters.")
-    ] = "whisper-tiny.en,moonshine-tiny-en",
-    budgets: Annotated[str, typer.Option(metavar="LIST", help="Budgets of verify steps.")] = "8",
+        str,
+        typer.Option(
+            metavar="LIST",
+            help="Ids or paths; oracle replays the target's own text, the most there is to gain.",
+        ),
+    ] = "whisper-tiny.en,moonshine-tiny-en,oracle",
+    budgets: Annotated[
+        str, typer.Option(metavar="LIST", help=f"Budgets of verify steps, 1 to {MAX_BUDGET}.")
+    ] = "8",
+    by: Annotated[
+        By,
+        typer.Option(help="Time each window alone, or recordings, so that lanes may work ahead."),
+    ] = By.WINDOW,
+    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Rounds over all clips.")] = 1,
     language: Annotated[
         str | None,
         typer.Option(metavar="CODE", help="Only clips in this language; of clips that do not say."),
     ] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Go through all clips this often.")] = 1,
+    memory: Annotated[
+        bool, typer.Option("--memory/--no-memory", help="Measure peak memory at the end.")
+    ] = True,
     json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write everything counted here.")
+        Path | None, typer.Option(metavar="FILE", help="Write everything measured here.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with charts here.")
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write what the lanes did when, for a trace viewer."),
     ] = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Never ask the network for a model.")
@@ -54,93 +88,182 @@ def _bench(
     """Compare strategies on the same audio, and check that all of them say the same.
 
     The reference is the target alone in exact mode. Status 1 when any window of a strategy that
-    must be exact differs from it.
+    must be exact differs from it, or a drafter fails.
+
+    \b
+    Columns; a narrow terminal shows the first ones that fit:
+      ratio, 95 %       seconds of the target alone over own ones, above 1 is faster;
+                        bounds for other audio of the kind
+      real time         seconds of audio a second
+      exact             yes, or how many windows differ from the reference
+      slower            windows that took longer than the target alone
+      accepted, length  candidates accepted: of all, and in a verify step
+      alone             steps of the target without candidates
+      memory            peak of a process that does nothing else
+      of best           throughput over that of knowing, window by window, what is fastest
+      WER               word error rate, where texts are known
+      p50, p95          seconds a window
+      mean              geometric mean of the windows' ratios
+      lead              drafted tokens that are ready at a verify step
+      realigned         times that candidates began elsewhere than the last left off
     """
+    from as2d_cli.bench.session import BenchRequest
+    from as2d_cli.methods import METHODS
+
     environment: Environment = ctx.obj
-    names = _list("--methods", methods, _METHODS)
-    sizes = [_budget(text) for text in _list("--budgets", budgets)]
-    outcomes = _run(
-        environment,
-        sources,
-        target,
-        names,
-        _list("--drafters", drafters),
-        sizes,
-        language,
-        repeat,
-        offline,
+    request = BenchRequest(
+        sources=sources or [],
+        target=target,
+        methods=_list("--methods", methods, METHODS),
+        drafters=_list("--drafters", drafters),
+        budgets=[_budget(text) for text in _list("--budgets", budgets)],
+        repeat=repeat,
+        whole=by is By.RECORDING,
+        language=language,
+        offline=offline,
+        spans=html is not None or trace is not None,
+        memory=memory,
     )
-    if json is not None:
-        _write_json(json, outcomes)
-    differing = [o for o in outcomes if o.contender.exact and (o.differing or o.lost)]
-    for outcome in differing:
-        for clip, window in outcome.differing:
-            environment.talk(f"{outcome.contender.label}: {clip} window {window} differs")
-        for message in outcome.lost:
-            environment.talk(f"{outcome.contender.label}: the drafter failed: {message}")
-    if differing:
-        raise typer.Exit(ExitStatus.FAILURE)
+    wanted = {"--json": json, "--html": html, "--trace": trace}
+    with ExitStack() as stack:
+        files = {
+            option: stack.enter_context(_file(path, option))
+            for option, path in wanted.items()
+            if path is not None
+        }
+        _run(environment, request, _command_line(ctx), files)
 
 
 def _run(
     environment: Environment,
-    sources: list[Path],
-    target: str,
-    methods: list[str],
-    drafters: list[str],
-    budgets: list[int],
-    language: str | None,
-    repeat: int,
-    offline: bool,
-) -> list[Outcome]:
-    from rich.console import Console
-
-    from as2d_cli.bench.compare import compare, contenders
-    from as2d_cli.bench.dataset import Clip, load_clips
-    from as2d_cli.bench.report import print_table
+    request: BenchRequest,
+    command: list[str],
+    files: dict[str, ResultFile],
+) -> None:
+    from as2d_cli.bench.session import Session
+    from as2d_cli.output.bench_progress import BenchProgress
     from as2d_cli.output.talk import Talk
     from as2d_cli.tasks.models import default_backend
 
-    clips = load_clips(sources)
-    if language is not None:
-        clips = [clip for clip in clips if (clip.language or language) == language]
-        if not clips:
-            raise As2dError(f"no clips in language {language}", status=ExitStatus.USAGE)
     backend = environment.backend or default_backend(Talk(environment, quiet=False))
-    bundle = backend.ensure(target, offline)
-    wanted = drafters if "as2d" in methods else []
-    drafter_bundles = {name: backend.ensure(name, offline) for name in wanted}
-    entrants = contenders(methods, wanted, budgets, bundle.row_invariance)
-    outcomes: list[Outcome] = []
-
-    def report(done: int, of: int, clip: Clip) -> None:
-        if environment.stderr.is_terminal:
-            environment.stderr.say(f"\r\x1b[K{done + 1} of {of}: {clip.path.name}")
-
+    watch = BenchProgress(environment)
+    session = Session(request, backend, watch)
+    stopped: BaseException | None = None
     try:
-        for outcomes in compare(  # noqa: B007 -- the last ones are what is wanted
-            clips,
-            entrants,
-            bundle,
-            drafter_bundles,
-            repeat=repeat,
-            default_language=language or "en",
-            report=report,
-            skipped=lambda error: environment.talk(f"left out: {error}"),
-        ):
-            pass
-    except KeyboardInterrupt:
-        environment.talk("interrupted: what follows is of the clips that were done")
-        if not outcomes:
+        session.run()
+    except (KeyboardInterrupt, As2dError) as error:
+        if not session.results.samples:
             raise
+        stopped = error
     finally:
-        if environment.stderr.is_terminal:
-            environment.stderr.say("\r\x1b[K")
-    width = environment.width if environment.stdout.is_terminal else 200
+        watch.close()
+    if stopped is not None:
+        environment.talk("not complete: what follows is what was measured so far")
+    rows = _report(environment, session.results)
+    if files:
+        _write(files, session.results, rows, request, command)
+    if stopped is not None:
+        raise stopped
+    if _failed(environment, session.results):
+        raise typer.Exit(ExitStatus.FAILURE)
+
+
+def _report(environment: Environment, results: Results) -> list[Row]:
+    from rich.console import Console
+
+    from as2d_cli.bench.report import print_report
+    from as2d_cli.bench.summary import summarise
+    from as2d_cli.bench.wer import can_count, word_error_rate
+
+    counted = can_count()
+    rows = summarise(results, word_error_rate if counted else None)
     page = io.StringIO()
-    print_table(outcomes, Console(file=page, width=width, highlight=False))
-    environment.stdout.write(page.getvalue())
-    return outcomes
+    terminal = environment.stdout.is_terminal
+    console = Console(
+        file=page,
+        # Wide enough for any table: rich would cut it off.
+        width=environment.width if terminal else 1000,
+        force_terminal=terminal,
+        color_system="standard" if terminal and environment.colour else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    print_report(results, rows, console, wide=not terminal, errors=counted)
+    text = "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
+    environment.stdout.write(text)
+    environment.stdout.flush()
+    return rows
+
+
+def _write(
+    files: dict[str, ResultFile],
+    results: Results,
+    rows: list[Row],
+    request: BenchRequest,
+    command: list[str],
+) -> None:
+    from as2d_cli.bench.document import document
+
+    whole = document(results, rows, request, command)
+    for option, file in files.items():
+        file.out.write(_written(option, whole))
+        file.keep()
+
+
+def _written(option: str, whole: dict[str, Any]) -> str:
+    if option == "--html":
+        from as2d_cli.bench.html import page
+
+        return str(page(whole))
+    if option == "--trace":
+        from as2d_cli.bench.trace import chrome_trace
+
+        return json_module.dumps(chrome_trace(whole), allow_nan=False) + "\n"
+    return json_module.dumps(whole, indent=1, allow_nan=False) + "\n"
+
+
+def _failed(environment: Environment, results: Results) -> bool:
+    """Says what went wrong that must not."""
+    failed = bool(results.withdrawn)
+    told = set()
+    for sample in results.samples:
+        contender = results.contenders[sample.turn.contender]
+        for window in results.differing(sample) if contender.exact else ():
+            failed = True
+            line = f"{contender.label}: {_name(results, sample.turn.unit)} window {window} differs"
+            if line not in told:
+                environment.talk(line)
+                told.add(line)
+    return failed
+
+
+def _name(results: Results, unit: int) -> str:
+    return results.units[unit].clip.path.name
+
+
+def _file(path: Path, option: str) -> ResultFile:
+    from as2d_cli.output.file import ResultFile
+
+    return ResultFile(path, option)
+
+
+def _command_line(ctx: typer.Context) -> list[str]:
+    """What was typed, as far as it is not the default; the options first."""
+    words = ["as2d", "bench"]
+    paths: list[str] = []
+    for parameter in ctx.command.params:
+        value = ctx.params.get(parameter.name or "")
+        if parameter.param_type_name == "argument":
+            paths = [str(path) for path in value or ()]
+        elif value != parameter.get_default(ctx):
+            if isinstance(value, bool):
+                names = parameter.opts if value else parameter.secondary_opts
+                words.append(names[0])
+            else:
+                words += [parameter.opts[0], str(value)]
+    return words + paths
 
 
 def _list(option: str, text: str, known: tuple[str, ...] | None = None) -> list[str]:
@@ -163,14 +286,3 @@ def _budget(text: str) -> int:
     raise As2dError(
         f"--budgets {text}: not a number from 1 to {MAX_BUDGET}", status=ExitStatus.USAGE
     )
-
-
-def _write_json(path: Path, outcomes: list[Outcome]) -> None:
-    import json as json_module
-
-    from as2d_cli.bench.report import as_json
-    from as2d_cli.output.file import ResultFile
-
-    with ResultFile(path, "--json") as result:
-        result.out.write(json_module.dumps(as_json(outcomes), indent=1, allow_nan=False) + "\n")
-        result.keep()

@@ -163,6 +163,10 @@ class Engine:
         """Puts a drafter that replays known tokens of the target in the place of the one loaded."""
         self._open().set_drafter(drafter)
 
+    def replay(self, script: Mapping[int, Sequence[int]]) -> None:
+        """Puts a drafter in place that says `script[index]` of a window, and then its end."""
+        self.set_drafter(_native.ScriptedDrafter(script))
+
     def detect_language(self, samples: npt.NDArray[np.float32]) -> tuple[str, float]:
         """Code and probability of the likeliest language of float32 [n], at most one window.
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from as2d_cli.bench.dataset import Clip, load_clips
+from as2d_cli.bench import dataset
+from as2d_cli.bench.dataset import Clip, default_clips, load_clips
 from as2d_cli.errors import As2dError, ExitStatus
 
 
@@ -62,3 +63,20 @@ def test_a_malformed_manifest_is_refused_by_line(
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(As2dError, match="no such file"):
         load_clips([tmp_path / "gone.wav"])
+
+
+def test_a_folder_with_a_manifest_is_its_manifest(tmp_path: Path) -> None:
+    (tmp_path / "b.wav").write_bytes(b"")
+    (tmp_path / "a.wav").write_bytes(b"")
+    (tmp_path / "clips.jsonl").write_text('{"file": "b.wav"}\n')
+    assert load_clips([tmp_path]) == [Clip(tmp_path / "b.wav")]
+
+
+def test_what_is_here_anyway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    checkout = default_clips()
+    assert len(checkout) == 4 and all(clip.path.is_file() and clip.text for clip in checkout)
+    # An installed package has no tests beside it.
+    monkeypatch.setattr(dataset, "_CHECKOUT_MANIFEST", tmp_path / "clips.jsonl")
+    (shipped,) = default_clips()
+    assert shipped.path.is_file()
+    assert (shipped.language, shipped.text) == (checkout[0].language, checkout[0].text)

@@ -13,12 +13,16 @@ import pytest
 from as2d_cli import _native
 from as2d_cli.audio.decode import AudioFile
 from as2d_cli.audio.windows import windows
-from as2d_cli.bench.compare import compare, contenders
 from as2d_cli.bench.dataset import Clip, load_clips
+from as2d_cli.bench.session import BenchRequest, Session
+from as2d_cli.bench.summary import summarise
 from as2d_cli.catalog import Bundle, ensure_bundle
 from as2d_cli.decoding import Counters, Engine, Window, make_plan
 from as2d_cli.decoding.events import DrafterLost, Event, RunFinished, WindowFinished
+from as2d_cli.output.talk import Talk
+from as2d_cli.tasks.models import default_backend
 from as2d_cli.text.whisper_prompt import prompt
+from tests.bench.fakes import Notes, silent_environment
 
 pytestmark = pytest.mark.model
 
@@ -70,19 +74,30 @@ def words(text: str) -> list[str]:
     return "".join(c if c.isalnum() or c == "'" else " " for c in text.lower()).split()
 
 
-def test_every_strategy_says_what_the_target_says(
-    target: Bundle, drafters: dict[str, Bundle]
-) -> None:
-    entrants = contenders(["target", "as2d"], DRAFTERS, [4, 8, 16], target.row_invariance)
-    *_, outcomes = compare(ENGLISH, entrants, target, drafters)
-    exact = [outcome for outcome in outcomes if outcome.contender.exact]
-    assert len(exact) == 7
-    for outcome in exact:
-        assert outcome.differing == [], outcome.contender.label
-        assert outcome.lost == []
-        assert outcome.windows == 4
-    drafted = [outcome for outcome in exact if outcome.contender.drafter]
-    assert all(outcome.accepted > 0 for outcome in drafted)
+@pytest.mark.parametrize("whole", [False, True], ids=["by window", "by recording"])
+def test_every_strategy_says_what_the_target_says(whole: bool) -> None:
+    request = BenchRequest(
+        [DATA / "clips.jsonl"],
+        "whisper-base",
+        ["as2d"],
+        [*DRAFTERS, "oracle"],
+        [4, 16] if whole else [8],
+        language="en",
+        whole=whole,
+        memory=False,
+    )
+    session = Session(request, default_backend(Talk(silent_environment(), quiet=True)), Notes())
+    session.run()
+    results = session.results
+    assert results.complete
+    assert results.withdrawn == {}
+    for contender, row in zip(results.contenders, summarise(results), strict=True):
+        assert row.differing == 0, row.label
+        assert row.windows == 4
+        if contender.method == "as2d":
+            assert row.accepted_length is not None and row.accepted_length > 1, row.label
+        if contender.drafter == "oracle":
+            assert row.acceptance == 1.0
 
 
 @pytest.mark.parametrize("clip", CLIPS, ids=lambda clip: clip.path.stem)

@@ -1,0 +1,142 @@
+"""Engines of the contenders: who shares one, on which cores, and how long it took to load."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from as2d_cli.bench.contenders import ORACLE, Contender
+from as2d_cli.decoding import Counters
+from as2d_cli.errors import As2dError
+from as2d_cli.methods import SPLIT
+from as2d_cli.tasks.interrupt import interruptible
+from as2d_cli.tasks.models import Backend, Model
+
+__all__ = ["BenchEngine", "BenchPlan", "BenchRun", "Engines", "Seat"]
+
+
+class BenchRun(Protocol):
+    """What is used of a run (see `as2d_cli.decoding.Run`)."""
+
+    def submit(self, window: Any, /) -> None: ...
+    def finish(self) -> None: ...
+    def cancel(self) -> None: ...
+    def poll(self, timeout: float, /) -> Sequence[Any]: ...
+    def counters(self) -> Counters: ...
+
+
+class BenchEngine(Protocol):
+    """What is used of an engine (see `as2d_cli.decoding.Engine`)."""
+
+    @property
+    def warnings(self) -> Sequence[str]: ...
+    def detect_language(self, samples: Any, /) -> tuple[str, float]: ...
+    def replay(self, script: Mapping[int, Sequence[int]], /) -> None: ...
+    def start(
+        self, *, method: str | None = None, budget: int | None = None, exact: bool | None = None
+    ) -> BenchRun: ...
+
+
+class BenchPlan(Protocol):
+    """What is used of a plan (see `as2d_cli.decoding.Plan`)."""
+
+    @property
+    def target_cores(self) -> tuple[int, ...]: ...
+
+
+@dataclass
+class Seat:
+    """An open engine.
+
+    Attributes:
+        load_seconds: what opening took, conversion apart.
+        encoded: recording and index of the windows of its last run.
+        lost: why its drafter is of no use, or None.
+    """
+
+    engine: BenchEngine
+    load_seconds: float
+    encoded: frozenset[tuple[int, int]] = frozenset()
+    lost: str | None = None
+
+
+_ALONE = (None, False)
+
+
+class Engines:
+    """Opens engines when they are first used; contenders that differ in nothing that is loaded
+    share one.
+
+    Attributes:
+        baseline_cores: those of the target where it is alone; None for all that the plan gives.
+    """
+
+    def __init__(
+        self, stack: ExitStack, backend: Backend, target: Model, drafters: Mapping[str, Model]
+    ) -> None:
+        self._stack = stack
+        self._backend = backend
+        self._target = target
+        self._drafters = drafters
+        self._seats: dict[tuple[str | None, bool], Seat] = {}
+        self.baseline_cores: tuple[int, ...] | None = None
+
+    def of(self, contender: Contender) -> Seat:
+        """The engine of a contender.
+
+        Raises:
+            As2dError: the target cannot be loaded.
+        """
+        key = self._key(contender)
+        seat = self._seats.get(key)
+        if seat is None:
+            seat = self._seats[key] = self._open(self._stack, contender)
+        return seat
+
+    def plan(self, contender: Contender) -> Any:
+        """How the cores are shared: as its method wants it. The oracle needs none."""
+        if contender.drafter in (None, ORACLE):
+            return self._alone(self.baseline_cores)
+        return self._backend.plan(contender.method, contender.budget, None, None)
+
+    def alone_cores(self) -> tuple[int, ...]:
+        """The most that the target alone may use."""
+        return cast(BenchPlan, self._alone(None)).target_cores
+
+    def open_alone(self, stack: ExitStack, cores: tuple[int, ...]) -> Seat:
+        """An engine of the target alone on these cores, kept by nobody but `stack`."""
+        return self._timed(stack, None, self._alone(cores))
+
+    def adopt(self, seat: Seat, cores: tuple[int, ...]) -> None:
+        """Makes `seat` the engine of the target alone."""
+        self.baseline_cores = cores
+        self._seats[_ALONE] = seat
+
+    @staticmethod
+    def _key(contender: Contender) -> tuple[str | None, bool]:
+        if contender.drafter in (None, ORACLE):
+            return contender.drafter, False
+        return contender.drafter, contender.method in SPLIT
+
+    def _alone(self, cores: tuple[int, ...] | None) -> Any:
+        named = None if cores is None else ",".join(str(core) for core in cores)
+        return self._backend.plan("target", 0, named, None)
+
+    def _open(self, stack: ExitStack, contender: Contender) -> Seat:
+        drafter = self._drafters.get(contender.drafter or "")
+        seat = self._timed(stack, drafter, self.plan(contender))
+        if contender.drafter == ORACLE:
+            seat.engine.replay({})
+        return seat
+
+    def _timed(self, stack: ExitStack, drafter: Model | None, plan: Any) -> Seat:
+        start = time.perf_counter()
+        opened = interruptible(lambda: self._backend.open(self._target, drafter, plan))
+        engine = cast(BenchEngine, stack.enter_context(opened))
+        warnings = list(engine.warnings)
+        if warnings and drafter is None:
+            raise As2dError(warnings[0])
+        return Seat(engine, time.perf_counter() - start, lost=warnings[0] if warnings else None)

@@ -1,0 +1,97 @@
+"""Everything that a bench found out, as raw as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from as2d_cli.bench.contenders import Contender
+from as2d_cli.bench.measure import Sample, Texts
+from as2d_cli.bench.units import Unit
+from as2d_cli.tasks.models import Model
+from as2d_cli.text.repeats import suspicions
+from as2d_cli.text.text_stream import TextStream
+
+__all__ = ["Results"]
+
+
+@dataclass
+class Results:
+    """Contenders and units are told apart by their places in the lists.
+
+    Attributes:
+        target: whose text it is.
+        drafters: by what the user called them.
+        whole: a unit is a recording, not a window.
+        repeat: rounds that were asked for.
+        samples: in the order of time; a run whose drafter failed is among them.
+        texts: by unit, what the reference said, where it is known.
+        flags: by unit, what is suspicious in that text (see `as2d_cli.text.repeats`), if anything.
+        load_seconds, lanes, peak_memory: by contender.
+        withdrawn: by contender, why it did not go on.
+        widths: by number of cores, seconds of the target alone in warm-up.
+        complete: nothing that was asked for is missing.
+    """
+
+    target: Model
+    drafters: Mapping[str, Model]
+    contenders: Sequence[Contender]
+    units: Sequence[Unit]
+    whole: bool
+    repeat: int
+    samples: list[Sample] = field(default_factory=list)
+    texts: dict[int, Texts] = field(default_factory=dict)
+    flags: dict[int, list[str]] = field(default_factory=dict)
+    load_seconds: dict[int, float] = field(default_factory=dict)
+    lanes: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    peak_memory: dict[int, int] = field(default_factory=dict)
+    withdrawn: dict[int, str] = field(default_factory=dict)
+    widths: dict[int, float] = field(default_factory=dict)
+    complete: bool = False
+
+    @property
+    def reference(self) -> int:
+        """Number of the contender whose text the others must equal."""
+        return next(i for i, c in enumerate(self.contenders) if c.reference)
+
+    @property
+    def baseline(self) -> int:
+        """Number of the contender whose time the others are compared with."""
+        return next(i for i, c in enumerate(self.contenders) if c.baseline)
+
+    def takes_part(self, contender: int, unit: int) -> bool:
+        """A drafter that does not know a unit's language sits it out."""
+        drafter = self.drafters.get(self.contenders[contender].drafter or "")
+        return drafter is None or self.units[unit].language in drafter.languages
+
+    def hear(self, unit: int, texts: Texts) -> None:
+        """Takes in what the reference says; the first time counts."""
+        if unit not in self.texts:
+            self.texts[unit] = texts
+            self.flags[unit] = sorted(
+                {flag for tokens in texts for flag in suspicions(tokens, self.text([tokens]))}
+            )
+
+    def differing(self, sample: Sample) -> list[int]:
+        """Indexes of the windows whose tokens are not the reference's."""
+        pieces = self.units[sample.turn.unit].pieces
+        right = self.texts.get(sample.turn.unit, sample.ran.texts)
+        return [
+            piece.index
+            for piece, own, wanted in zip(pieces, sample.ran.texts, right, strict=True)
+            if own != wanted
+        ]
+
+    def text(self, windows: Iterable[Sequence[int]]) -> str:
+        """Tokens of windows as text."""
+        parts = []
+        for tokens in windows:
+            stream = TextStream(self._pieces)
+            parts.append((stream.push(tokens) + stream.finish()).strip())
+        return " ".join(part for part in parts if part)
+
+    @cached_property
+    def _pieces(self) -> Sequence[bytes]:
+        return self.target.vocabulary().pieces

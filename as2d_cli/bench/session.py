@@ -1,0 +1,274 @@
+"""A whole bench: data, models, warm-up, timing, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from as2d_cli.audio.windows import AudioWindow
+from as2d_cli.bench.calibrate import calibrate
+from as2d_cli.bench.contenders import ORACLE, contenders
+from as2d_cli.bench.dataset import Clip, default_clips, load_clips
+from as2d_cli.bench.engines import Engines, Seat
+from as2d_cli.bench.measure import Ran, Sample, Turn, run_unit, schedule
+from as2d_cli.bench.memory import peak_memory
+from as2d_cli.bench.results import Results
+from as2d_cli.bench.units import Recordings, Unit, load_units
+from as2d_cli.bench.words import counted
+from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.methods import needs_drafter
+from as2d_cli.tasks.interrupt import interruptible
+from as2d_cli.tasks.models import Backend
+from as2d_cli.text.whisper_prompt import is_multilingual
+
+__all__ = ["BenchRequest", "Session", "Watch"]
+
+
+@dataclass(frozen=True)
+class BenchRequest:
+    """What is asked for.
+
+    Attributes:
+        sources: see `load_clips`; none for the clips that are here anyway.
+        target, drafters: ids or paths; a drafter may be ``oracle`` or the target.
+        whole: time recordings, not windows.
+        language: only clips in it, and of clips that do not say.
+        spans: keep what the lanes did when.
+        memory: measure peak memory.
+    """
+
+    sources: Sequence[Path]
+    target: str
+    methods: Sequence[str]
+    drafters: Sequence[str]
+    budgets: Sequence[int]
+    repeat: int = 1
+    whole: bool = False
+    language: str | None = None
+    offline: bool = False
+    spans: bool = False
+    memory: bool = True
+
+
+class Watch(Protocol):
+    """Who is told how far it is."""
+
+    def begin(self, summary: str, total: float) -> None:
+        """The work is `total`, in seconds of audio."""
+
+    def doing(self, what: str) -> None:
+        """This comes next."""
+
+    def advance(self, amount: float) -> None:
+        """So much of the total is done."""
+
+    def line(self, text: str) -> None:
+        """A problem, or something worth knowing."""
+
+
+class Session:
+    """One bench. Making it gets the data and the models; `run` does the work.
+
+    Attributes:
+        results: what is known so far, whenever `run` ends and however.
+    """
+
+    def __init__(self, request: BenchRequest, backend: Backend, watch: Watch) -> None:
+        """Raises As2dError: no clip can be used, or a model cannot be had."""
+        self._request = request
+        self._backend = backend
+        self._watch = watch
+        clips = load_clips(request.sources) if request.sources else default_clips()
+        clips = [c for c in clips if request.language in (None, c.language or request.language)]
+        if not clips:
+            raise As2dError(f"no clips in language {request.language}", status=ExitStatus.USAGE)
+        methods = self._methods()
+        names = request.drafters if any(needs_drafter(method) for method in methods) else []
+        target = backend.ensure(request.target, request.offline)
+        drafters = {n: backend.ensure(n, request.offline) for n in names if n != ORACLE}
+        self._target = target
+        self._drafters = drafters
+        self._recordings = Recordings()
+        entrants = contenders(
+            methods,
+            names,
+            request.budgets,
+            ceilings={ORACLE} | {name for name, d in drafters.items() if d.id == target.id},
+            row_invariance=target.row_invariance,
+        )
+        units = self._units(clips)
+        self.results = Results(target, drafters, entrants, units, request.whole, request.repeat)
+
+    def run(self) -> None:
+        """Measures everything; may be interrupted at any time.
+
+        Raises:
+            As2dError: the target failed.
+        """
+        results = self.results
+        entered = {
+            unit: [i for i in range(len(results.contenders)) if results.takes_part(i, unit)]
+            for unit in range(len(results.units))
+        }
+        firsts = {i: unit for unit in reversed(entered) for i in entered[unit]}
+        turns = list(schedule(len(results.units), self._request.repeat, entered))
+        self._watch.begin(
+            self._summary(), sum(map(self._size, [*firsts.values(), *(t.unit for t in turns)]))
+        )
+        with ExitStack() as stack:
+            engines = Engines(stack, self._backend, self._target, self._drafters)
+            self._calibrate(stack, engines)
+            for contender, unit in sorted(firsts.items()):
+                self._warm_up(engines, contender, unit)
+            for turn in turns:
+                self._take(engines, turn)
+        if self._request.memory:
+            for contender, unit in sorted(self._longest(entered).items()):
+                self._weigh(engines, contender, unit)
+        results.complete = True
+
+    # Data
+
+    def _methods(self) -> list[str]:
+        methods = list(self._request.methods)
+        if not self._request.whole and "batched" in methods:
+            self._watch.line(
+                "batched needs several windows at once: left out without --by recording"
+            )
+            methods.remove("batched")
+        return methods
+
+    def _units(self, clips: Sequence[Clip]) -> list[Unit]:
+        with ExitStack() as stack:
+            seats: list[Seat] = []
+
+            def language(clip: Clip, window: AudioWindow) -> str:
+                code = clip.language or self._request.language
+                if not code and not is_multilingual(self._target):
+                    return next(iter(self._target.languages))
+                if not code:
+                    if not seats:
+                        engines = Engines(stack, self._backend, self._target, {})
+                        seats.append(engines.open_alone(stack, engines.alone_cores()))
+                    engine = seats[0].engine
+                    return interruptible(lambda: engine.detect_language(window.samples))[0]
+                if code not in (self._target.language_tokens or self._target.languages):
+                    raise As2dError(f"{clip.path}: {self._target.id} does not know language {code}")
+                return code
+
+            units = load_units(
+                clips,
+                whole=self._request.whole,
+                language=language,
+                left_out=lambda error: self._watch.line(f"left out: {error}"),
+            )
+        if not units:
+            raise As2dError("nothing to measure: no clip can be used", status=ExitStatus.USAGE)
+        return units
+
+    def _summary(self) -> str:
+        results = self.results
+        recordings = len({unit.recording for unit in results.units})
+        windows = sum(len(unit.pieces) for unit in results.units)
+        seconds = sum(unit.audio_seconds for unit in results.units)
+        return (
+            f"{counted(windows, 'window')} of {counted(recordings, 'recording')} "
+            f"({seconds:.0f} s of audio), {counted(len(results.contenders), 'contender')}, "
+            f"{counted(results.repeat, 'round')}"
+        )
+
+    def _size(self, unit: int) -> float:
+        return self.results.units[unit].audio_seconds
+
+    # Timing
+
+    def _calibrate(self, stack: ExitStack, engines: Engines) -> None:
+        results = self.results
+        self._watch.doing("warm-up")
+        results.widths = calibrate(
+            stack,
+            engines,
+            results.contenders[results.baseline],
+            results.units,
+            self._recordings,
+            self._target,
+        )
+
+    def _warm_up(self, engines: Engines, contender: int, unit: int) -> None:
+        self._watch.doing("warm-up")
+        seat = engines.of(self.results.contenders[contender])
+        self.results.load_seconds[contender] = seat.load_seconds
+        if seat.lost is None:
+            seat.lost = self._run(engines, contender, unit).lost
+        if seat.lost is not None:
+            self._withdraw(contender, seat.lost)
+        self._watch.advance(self._size(unit))
+
+    def _take(self, engines: Engines, turn: Turn) -> None:
+        results = self.results
+        contender, unit = results.contenders[turn.contender], results.units[turn.unit]
+        seat = engines.of(contender)
+        if seat.lost is not None:
+            self._withdraw(turn.contender, seat.lost)
+        if turn.contender not in results.withdrawn:
+            self._watch.doing(f"{contender.label}: {unit.name}")
+            ran = self._run(engines, turn.contender, turn.unit)
+            if not self._request.spans:
+                ran = replace(ran, spans=())
+            results.samples.append(Sample(turn, len(results.samples), ran))
+            if contender.reference:
+                results.hear(turn.unit, ran.texts)
+            seat.lost = ran.lost
+            if ran.lost is not None:
+                self._withdraw(turn.contender, ran.lost)
+        self._watch.advance(self._size(turn.unit))
+
+    def _run(self, engines: Engines, contender: int, unit: int) -> Ran:
+        results = self.results
+        entrant, work = results.contenders[contender], results.units[unit]
+        windows = self._recordings.windows(work)
+        seat = engines.of(entrant)
+        if entrant.drafter == ORACLE:
+            seat.engine.replay(dict(enumerate(self._said(engines, unit))))
+        ran = run_unit(seat, entrant, work, windows, self._target)
+        results.lanes[contender] = ran.counters.lanes
+        return ran
+
+    def _said(self, engines: Engines, unit: int) -> Sequence[Sequence[int]]:
+        """What the reference says, who may not have had its turn yet."""
+        results = self.results
+        if unit not in results.texts:
+            results.hear(unit, self._run(engines, results.reference, unit).texts)
+        return results.texts[unit]
+
+    def _withdraw(self, contender: int, why: str) -> None:
+        if contender not in self.results.withdrawn:
+            self.results.withdrawn[contender] = why
+            self._watch.line(f"{self.results.contenders[contender].label}: withdrawn: {why}")
+
+    # Memory
+
+    def _longest(self, entered: dict[int, list[int]]) -> dict[int, int]:
+        by_length = sorted(entered, key=self._size)
+        return {
+            i: unit for unit in by_length for i in entered[unit] if i not in self.results.withdrawn
+        }
+
+    def _weigh(self, engines: Engines, contender: int, unit: int) -> None:
+        results = self.results
+        entrant = results.contenders[contender]
+        self._watch.doing(f"{entrant.label}: memory")
+        try:
+            results.peak_memory[contender] = peak_memory(
+                entrant,
+                self._target,
+                self._drafters.get(entrant.drafter or ""),
+                engines.plan(entrant),
+                results.units[unit],
+                results.texts[unit] if entrant.drafter == ORACLE else (),
+            )
+        except As2dError as error:
+            self._watch.line(f"{entrant.label}: no peak memory: {error}")

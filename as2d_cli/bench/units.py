@@ -1,0 +1,120 @@
+"""What is timed as one piece: a window, or a recording with all its windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from as2d_cli.audio.decode import RATE, AudioFile
+from as2d_cli.audio.windows import AudioWindow, is_silent, windows
+from as2d_cli.bench.dataset import Clip
+from as2d_cli.errors import As2dError
+
+__all__ = ["Piece", "Recordings", "Unit", "load_units"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A window without its samples.
+
+    Attributes:
+        index: counts the windows of the recording, silent ones included.
+        first, count: samples before it, and in it.
+    """
+
+    index: int
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One piece of work.
+
+    Attributes:
+        clip: the recording.
+        recording: its number.
+        pieces: the windows that are given to the engine; one of them where windows are timed.
+        whole: all of the recording's windows are in it, and it is timed as a recording.
+        language: code of what is spoken.
+    """
+
+    clip: Clip
+    recording: int
+    pieces: tuple[Piece, ...]
+    whole: bool
+    language: str
+
+    @property
+    def start(self) -> float:
+        """Seconds from the beginning of the recording."""
+        return self.pieces[0].first / RATE
+
+    @property
+    def audio_seconds(self) -> float:
+        """Silent windows left out."""
+        return sum(piece.count for piece in self.pieces) / RATE
+
+    @property
+    def name(self) -> str:
+        """For people: ``talk.wav`` or ``talk.wav window 3``."""
+        name = self.clip.path.name
+        return name if self.whole else f"{name} window {self.pieces[0].index}"
+
+
+def load_units(
+    clips: Sequence[Clip],
+    *,
+    whole: bool,
+    language: Callable[[Clip, AudioWindow], str],
+    left_out: Callable[[As2dError], None],
+) -> list[Unit]:
+    """Goes through all recordings once. Silent windows are no work, and no part of a unit.
+
+    Args:
+        whole: a unit is a recording, not a window.
+        language: of a clip whose first window that is not silent is given. Raises As2dError for
+            one that cannot be used.
+        left_out: is told of clips that cannot be used; the others go on.
+    """
+    units: list[Unit] = []
+    for recording, clip in enumerate(clips):
+        try:
+            pieces: list[Piece] = []
+            code = ""
+            for window in _windows(clip):
+                code = code or language(clip, window)
+                pieces.append(Piece(window.index, window.first, len(window.samples)))
+        except As2dError as error:
+            left_out(error)
+            continue
+        groups = [tuple(pieces)] if whole and pieces else [(piece,) for piece in pieces]
+        units += [Unit(clip, recording, group, whole, code) for group in groups]
+    return units
+
+
+class Recordings:
+    """Samples of units; those of one recording are kept, which is what the next unit needs."""
+
+    def __init__(self) -> None:
+        self._recording = -1
+        self._windows: dict[int, AudioWindow] = {}
+
+    def windows(self, unit: Unit) -> list[AudioWindow]:
+        """The windows of a unit.
+
+        Raises:
+            As2dError: the file is not what it was.
+        """
+        if unit.recording != self._recording:
+            self._windows = {window.index: window for window in _windows(unit.clip)}
+            self._recording = unit.recording
+        try:
+            return [self._windows[piece.index] for piece in unit.pieces]
+        except KeyError:
+            raise As2dError(f"{unit.clip.path}: changed while it was measured") from None
+
+
+def _windows(clip: Clip) -> list[AudioWindow]:
+    with AudioFile(clip.path) as audio:
+        return [window for window in windows(audio) if not is_silent(window.samples)]
