@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from as2d_cli.catalog.bundle import Bundle, FileRecord, record_file
-from as2d_cli.catalog.processor import multiplies_signed_weights_exactly
 
 # Raised whenever a builder changes what it writes: bundles of another revision are made again.
-_REVISIONS = {"whisper": "whisper-6", "moonshine": "moonshine-1"}
+_REVISIONS = {"whisper": "whisper-8", "moonshine": "moonshine-1"}
 ENGLISH_ONLY = ("en",)
 VOCABULARY = "vocabulary.bin"
 # Whisper's figures; Moonshine has no fixed window or context, and shares them as upper limits.
@@ -39,9 +38,7 @@ class Recipe:
 
 
 def revision(family: str) -> str:
-    """Revision of the builder of a family on this machine, as ``bundle.txt`` records it."""
-    if family == "whisper" and not multiplies_signed_weights_exactly():
-        return f"{_REVISIONS[family]}-unsigned"
+    """Revision of the builder of a family, as ``bundle.txt`` records it."""
     return _REVISIONS[family]
 
 
@@ -67,10 +64,9 @@ def _whisper(recipe: Recipe, folder: Path) -> Bundle:
         recipe.sources["tokenizer.json"], recipe.sources["config.json"], model.vocabulary_size
     )
     tokens.vocabulary.write(folder / VOCABULARY)
-    signed = multiplies_signed_weights_exactly()
     languages = list(tokens.languages.values())
     written = [
-        *write_encoder(model, folder / "encoder.onnx", signed_weights=signed),
+        *write_encoder(model, folder / "encoder.onnx"),
         *write_decoder(model, folder / "decoder.onnx", languages),
     ]
     bundle = Bundle(

@@ -13,19 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "as2d/error.h"
+
 namespace as2d::kernels {
 namespace {
 
 using Floats = std::vector<float>;
-
-std::vector<const Kernels*> Runnable() {
-  std::vector<const Kernels*> sets = {Portable()};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back(Avx2());
-#endif
-  if (&Best() != sets.back()) sets.push_back(&Best());
-  return sets;
-}
 
 class KernelsTest : public testing::TestWithParam<const Kernels*> {
  protected:
@@ -81,10 +74,10 @@ TEST_P(KernelsTest, WhatIsNotANumberStaysInItsRow) {
     const CrossHead head{key_out.data(), scales.data(), value_out.data(), scales.data() + 16};
     Floats query = Random(2 * 16);
     Floats alone(16);
-    kernels().cross_attention(query.data() + 16, 1, 16, 16, kPositions, head, alone.data());
+    kernels().cross_attention(query.data() + 16, 16, 1, 16, 16, kPositions, head, alone.data());
     std::fill_n(query.begin(), 16, strange);
     Floats y(2 * 16);
-    kernels().cross_attention(query.data(), 2, 16, 16, kPositions, head, y.data());
+    kernels().cross_attention(query.data(), 16, 2, 16, 16, kPositions, head, y.data());
     EXPECT_TRUE(std::equal(alone.begin(), alone.end(), y.begin() + 16)) << "bit for bit";
 
     const Floats nothing(1000, 0.0F);
@@ -103,7 +96,7 @@ TEST_P(KernelsTest, LinearIsExactInIntegersForEveryShape) {
       for (const std::size_t rows : {1U, 2U, 3U, 7U, 8U, 9U, 16U, 33U}) {
         const std::size_t panels = (outputs + 15) / 16;
         std::vector<std::int8_t> weight(panels * 16 * k);
-        std::vector<std::int8_t> q(rows * k);
+        std::vector<std::int8_t> q(rows * k + 64);
         for (std::int8_t& value : q) value = static_cast<std::int8_t>(int(random_() % 255) - 127);
         std::vector<std::vector<int>> plain(outputs, std::vector<int>(k));
         for (std::size_t n = 0; n < outputs; ++n) {
@@ -121,8 +114,8 @@ TEST_P(KernelsTest, LinearIsExactInIntegersForEveryShape) {
         const Floats scale(outputs, 1.0F);
         const Floats bias(outputs, 0.5F);
         Floats y(rows * outputs, -1.0F);
-        kernels().linear(weight.data(), panels, 0, outputs, k, q.data(), facts.data(), rows,
-                         scale.data(), bias.data(), y.data());
+        const Layer layer = {weight.data(), scale.data(), bias.data(), outputs, k, false};
+        kernels().linear(layer, 0, panels, q.data(), facts.data(), rows, nullptr, y.data());
         for (std::size_t r = 0; r < rows; ++r) {
           for (std::size_t n = 0; n < outputs; ++n) {
             int sum = 0;
@@ -133,6 +126,64 @@ TEST_P(KernelsTest, LinearIsExactInIntegersForEveryShape) {
         }
       }
     }
+  }
+}
+
+TEST_P(KernelsTest, LinearFinishesWithBiasGeluAndResidual) {
+  constexpr std::size_t kRows = 5;
+  constexpr std::size_t kOutputs = 35;
+  constexpr std::size_t kInputs = 64;
+  std::vector<std::int8_t> weight(48 * kInputs);
+  std::vector<std::int8_t> q(kRows * kInputs + 64);
+  for (auto* const bytes : {&weight, &q}) {
+    for (std::int8_t& value : *bytes) value = static_cast<std::int8_t>(int(random_() % 255) - 127);
+  }
+  std::vector<QuantizedRow> facts(kRows);
+  for (std::size_t r = 0; r < kRows; ++r) {
+    facts[r].scale = 0.01F * static_cast<float>(r + 1);
+    facts[r].sum = std::accumulate(&q[r * kInputs], &q[(r + 1) * kInputs], 0);
+  }
+  const Floats scale = Random(kOutputs, 0.01F);
+  const Floats bias = Random(kOutputs);
+  const Floats residual = Random(kRows * kOutputs);
+  Floats y(kRows * kOutputs);
+  const Layer layer = {weight.data(), scale.data(), bias.data(), kOutputs, kInputs, true};
+  kernels().linear(layer, 0, 3, q.data(), facts.data(), kRows, residual.data(), y.data());
+  for (std::size_t r = 0; r < kRows; ++r) {
+    for (std::size_t n = 0; n < kOutputs; ++n) {
+      int sum = 0;
+      for (std::size_t i = 0; i < kInputs; ++i) {
+        sum += weight[n / 16 * 16 * kInputs + i / 4 * 64 + n % 16 * 4 + i % 4] * q[r * kInputs + i];
+      }
+      const double x = double(sum) * facts[r].scale * scale[n] + bias[n];
+      const double gelu = x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+      ASSERT_NEAR(y[r * kOutputs + n], gelu + residual[r * kOutputs + n], 2e-6 * (1 + std::abs(x)));
+    }
+  }
+}
+
+TEST_P(KernelsTest, NormQuantizesTheNormOfARow) {
+  for (const std::size_t n : {4U, 100U, 512U}) {
+    Floats x = Random(n, 3.0F);
+    for (float& value : x) value += 7.0F;
+    const Floats gamma = Random(n);
+    const Floats beta = Random(n);
+    double mean = 0;
+    double variance = 0;
+    for (const float value : x) mean += value / double(n);
+    for (const float value : x) variance += (value - mean) * (value - mean) / double(n);
+    Floats expected(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      expected[i] =
+          static_cast<float>((x[i] - mean) / std::sqrt(variance + 1e-5) * gamma[i] + beta[i]);
+    }
+    std::vector<std::int8_t> q(n);
+    const QuantizedRow row =
+        kernels().norm_quantize(x.data(), {gamma.data(), beta.data()}, n, q.data());
+    for (std::size_t i = 0; i < n; ++i) {
+      EXPECT_NEAR(row.scale * q[i], expected[i], row.scale * 0.501) << i << " of " << n;
+    }
+    EXPECT_EQ(row.sum, std::accumulate(q.begin(), q.end(), 0));
   }
 }
 
@@ -221,7 +272,7 @@ TEST_P(KernelsTest, CrossAttentionIsCloseToItsDefinitionAndTheSameInEveryBatch) 
                                value_scale.data());
       const CrossHead head{key_out.data(), key_scale.data(), value_out.data(), value_scale.data()};
       Floats y(kRows * width);
-      kernels().cross_attention(query.data() + size, kRows, width, size, positions, head,
+      kernels().cross_attention(query.data() + size, width, kRows, width, size, positions, head,
                                 y.data() + size);
       for (std::size_t r = 0; r < kRows; ++r) {
         std::vector<double> weight(positions);
@@ -244,7 +295,7 @@ TEST_P(KernelsTest, CrossAttentionIsCloseToItsDefinitionAndTheSameInEveryBatch) 
       for (const std::size_t rows : {1U, 2U, 3U, 4U, 5U}) {
         for (std::size_t first = 0; first + rows <= kRows; ++first) {
           Floats part(rows * width);
-          kernels().cross_attention(query.data() + first * width + size, rows, width, size,
+          kernels().cross_attention(query.data() + first * width + size, width, rows, width, size,
                                     positions, head, part.data() + size);
           for (std::size_t r = 0; r < rows; ++r) {
             for (std::size_t i = size; i < width; ++i) {
@@ -268,7 +319,7 @@ TEST_P(KernelsTest, CrossAttentionOfEqualValuesIsThatValue) {
                            scales.data(), value_out.data(), scales.data() + 16);
   const Floats query = Random(16);
   Floats y(16);
-  kernels().cross_attention(query.data(), 1, 16, 16, kPositions,
+  kernels().cross_attention(query.data(), 16, 1, 16, 16, kPositions,
                             {key_out.data(), scales.data(), value_out.data(), scales.data() + 16},
                             y.data());
   for (const float found : y) EXPECT_NEAR(found, 0.75F, 1e-5F);
@@ -294,6 +345,63 @@ TEST_P(KernelsTest, ChoosesTheFirstLargestThatIsNotSuppressed) {
     }
     EXPECT_NEAR(log_prob, -std::log(sum), 1e-5);
   }
+}
+
+// Tiles make the same integers, and what is made of these is the same code.
+TEST(KernelSetsTest, TilesGiveTheBitsOfTheRegisters) {
+  const std::vector<const Kernels*> sets = Runnable();
+  if (sets.back() != Amx()) GTEST_SKIP() << "no tiles here";
+  std::mt19937 random(2);
+  std::normal_distribution<float> normal;
+  const auto floats = [&](std::size_t n) {
+    Floats values(n);
+    for (float& value : values) value = normal(random);
+    return values;
+  };
+  for (const std::size_t rows : {1U, 2U, 5U, 16U, 17U, 31U, 40U, 70U}) {
+    for (const std::size_t k : {20U, 64U, 516U}) {
+      constexpr std::size_t kOutputs = 101;
+      const Floats x = floats(rows * k);
+      const Floats scale = floats(kOutputs);
+      std::vector<std::int8_t> weight(112 * k);
+      for (std::int8_t& value : weight) value = static_cast<std::int8_t>(int(random() % 255) - 127);
+      const Layer layer = {weight.data(), scale.data(), nullptr, kOutputs, k, true};
+      std::vector<std::int8_t> q(rows * k + 64);
+      std::vector<QuantizedRow> facts(rows);
+      for (std::size_t r = 0; r < rows; ++r) {
+        facts[r] = Amx()->quantize(x.data() + r * k, k, q.data() + r * k);
+      }
+      Floats y[2] = {Floats(rows * kOutputs), Floats(rows * kOutputs)};
+      Amx()->linear(layer, 0, 7, q.data(), facts.data(), rows, nullptr, y[0].data());
+      Avx512Vnni()->linear(layer, 0, 7, q.data(), facts.data(), rows, nullptr, y[1].data());
+      ASSERT_EQ(y[0], y[1]) << rows << ' ' << k;
+    }
+  }
+  for (const std::size_t positions : {5U, 64U, 300U}) {
+    constexpr std::size_t kSize = 48;
+    constexpr std::size_t kRows = 21;
+    const std::size_t padded = (positions + 15) / 16 * 16;
+    const Floats x = floats(std::max(positions, kRows) * kSize);
+    std::vector<std::uint8_t> key(padded * kSize);
+    std::vector<std::int8_t> value(padded * kSize);
+    Floats scales(2 * kSize);
+    Amx()->quantize_cross(x.data(), x.data(), positions, kSize, kSize, key.data(), scales.data(),
+                          value.data(), scales.data() + kSize);
+    const CrossHead head{key.data(), scales.data(), value.data(), scales.data() + kSize};
+    for (const auto attend : {&Kernels::attention, &Kernels::cross_attention}) {
+      Floats y[2] = {Floats(kRows * kSize), Floats(kRows * kSize)};
+      (Amx()->*attend)(x.data(), kSize, kRows, kSize, kSize, positions, head, y[0].data());
+      (Avx512Vnni()->*attend)(x.data(), kSize, kRows, kSize, kSize, positions, head, y[1].data());
+      ASSERT_EQ(y[0], y[1]) << positions;
+    }
+  }
+}
+
+TEST(KernelSetsTest, AreChosenUpToAName) {
+  EXPECT_EQ(BestUpTo("portable").name, std::string("portable"));
+  for (const Kernels* const set : Runnable()) EXPECT_EQ(BestUpTo(set->name).name, set->name);
+  EXPECT_THROW(BestUpTo("avx3"), Error);
+  EXPECT_THROW(BestUpTo(""), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, KernelsTest, testing::ValuesIn(Runnable()), [](const auto& set) {

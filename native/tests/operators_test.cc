@@ -56,7 +56,7 @@ class OperatorsTest : public testing::Test {
       graph += Field(11, Value(names.back(), inputs[i].type(), inputs[i].shape().size()));
     }
     std::vector<const char*> wanted;
-    static constexpr const char* kOutputs[] = {"o0", "o1", "o2"};
+    static constexpr const char* kOutputs[] = {"o0", "o1", "o2", "o3"};
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       wanted.push_back(kOutputs[i]);
       node += Field(2, std::string(kOutputs[i]));
@@ -82,6 +82,12 @@ class OperatorsTest : public testing::Test {
   }
 
   Tensor Floats(Shape shape) { return Tensor(runtime_, ElementType::kFloat32, std::move(shape)); }
+
+  std::vector<Tensor> OneTensor(Shape shape) {
+    std::vector<Tensor> tensors;
+    tensors.push_back(Floats(std::move(shape)));
+    return tensors;
+  }
 
   std::vector<Tensor> Linear(Shape x, Shape weight, Shape scale, Shape bias) {
     std::vector<Tensor> inputs;
@@ -131,6 +137,8 @@ class OperatorsTest : public testing::Test {
     return Run("Choose", inputs, {ElementType::kInt64, ElementType::kFloat32});
   }
 
+  const std::vector<ElementType> kCross = {ElementType::kUint8, ElementType::kFloat32,
+                                           ElementType::kInt8, ElementType::kFloat32};
   const std::shared_ptr<Runtime> runtime_ = TestRuntime();
 };
 
@@ -148,6 +156,11 @@ TEST_F(OperatorsTest, RefuseWhatDoesNotFit) {
   EXPECT_THROW(Linear({1, 2, 0}, {2, 0, 16, 4}, {20}, {20}), Error) << "no inputs";
   EXPECT_THROW(Linear({1, 1, 65540}, {1, 16385, 16, 4}, {1}, {1}), Error)
       << "more inputs than sums of 32 bits hold";
+  EXPECT_THROW(Run("Attention", OneTensor({1, 4, 40}), {ElementType::kFloat32}, {{"heads", 1}}),
+               Error)
+      << "a width that is no three of heads";
+  EXPECT_THROW(Run("QuantizeCross", OneTensor({1, 0, 32}), kCross, {{"heads", 1}}), Error)
+      << "no positions";
   EXPECT_THROW(SelfAttention({0, 1, 4, 16}, {0, 0, 0, 0, 0, 1, 0, 0}), Error) << "no slots";
   EXPECT_THROW(SelfAttention({1, 1, 1, 16}, {0, 0, 0, 0, 0, 1, 0, 0}), Error) << "a full context";
   EXPECT_THROW(SelfAttention({1, 1, 4, 16}, {0, 0, 0, 0}), Error) << "a row without a place";

@@ -18,12 +18,19 @@ Array = npt.NDArray[Any]
 
 # Operator -> its inputs and outputs: name, element type, number of dimensions.
 _FACES = {
-    "Linear": ("x:f3 weight:b4 scale:f1 bias:f1", "y:f3"),
+    "Linear": ("x:f3 weight:b4 scale:f1 bias:f1 gamma:f1 beta:f1 residual:f3", "y:f3"),
     "SelfAttention": (
         "query_key_value:f3 past_k:f4 past_v:f4 places:i2",
         "y:f3 present_k:f4 present_v:f4",
     ),
-    "QuantizeCross": ("key:f3 value:f3", "k:u5 k_scale:f2 v:b5 v_scale:f2"),
+    "LogMel": ("audio:f2 basis:f4 filters:f2", "mel:f3"),
+    "FeedForward": (
+        "x:f3 gamma:f1 beta:f1 widen:b4 widen_scale:f1 widen_bias:f1"
+        " narrow:b4 narrow_scale:f1 narrow_bias:f1",
+        "y:f3",
+    ),
+    "Attention": ("query_key_value:f3", "y:f3"),
+    "QuantizeCross": ("key_value:f3", "k:u5 k_scale:f2 v:b5 v_scale:f2"),
     "CrossAttention": ("query:f3 k:u6 k_scale:f3 v:b6 v_scale:f3 places:i2", "y:f3"),
     "Choose": ("logits:f3 suppress:f1", "next:l2 log_prob:f2"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -54,12 +55,20 @@ def assert_rows_stand_alone(
 # Linear
 
 
-def linear(folder: Path, weight: Array, bias: Array | None, threads: int = 1) -> Operator:
+def linear(
+    folder: Path,
+    weight: Array,
+    bias: Array | None,
+    threads: int = 1,
+    more: dict[str, Array] | None = None,
+    **attributes: int,
+) -> Operator:
     quantised, scale = quantise_outputs(weight)
     constants: dict[str, Array] = {"weight": pack_tiles(quantised), "scale": scale}
-    if bias is None:
-        return Operator(folder, "Linear", constants, without=["bias"], threads=threads)
-    return Operator(folder, "Linear", {**constants, "bias": bias}, threads=threads)
+    optional = {"bias": bias, "gamma": None, "beta": None, "residual": None, **(more or {})}
+    constants |= {name: values for name, values in optional.items() if values is not None}
+    without = [name for name, values in optional.items() if values is None]
+    return Operator(folder, "Linear", constants, without=without, threads=threads, **attributes)
 
 
 SIZES = [(1, 4), (16, 32), (37, 20), (51, 64), (100, 516), (33, 2048)]
@@ -117,6 +126,93 @@ def test_linear_of_zeros(tmp_path: Path) -> None:
     assert np.isfinite(found).all()
     np.testing.assert_array_equal(found[0, 2], bias)
     np.testing.assert_array_equal(found[0, :, 5], np.repeat(bias[5], 4))
+
+
+def gelu(x: Array) -> Array:
+    return np.asarray(x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))))
+
+
+def normed(x: Array, gamma: Array, beta: Array) -> Array:
+    centred = x - x.mean(-1, keepdims=True)
+    return np.asarray(centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * gamma + beta)
+
+
+@pytest.mark.parametrize("rows", [3, 200])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_linear_with_norm_gelu_and_residual(tmp_path: Path, rows: int, threads: int) -> None:
+    weight, bias = 0.1 * normal(1, 50, 64), normal(2, 50)
+    x, residual = 3 * normal(3, 1, rows, 64) + 5, normal(4, 1, rows, 50)
+    norm = {"gamma": normal(5, 64), "beta": normal(6, 64)}
+    more = {**norm, "residual": residual}
+    (found,) = linear(tmp_path, weight, bias, threads, more, gelu=1)(x=x)
+    expected = gelu(normed(x[0].astype(np.float64), **norm) @ weight.T + bias) + residual[0]
+    np.testing.assert_allclose(found[0], expected, atol=0.1)
+    assert np.abs(found[0] - expected).mean() < 0.01
+
+
+@pytest.mark.parametrize("rows", [1, 2, 30, 201, 202])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_linear_over_taps_is_a_convolution(tmp_path: Path, rows: int, stride: int) -> None:
+    weight, bias, x = normal(1, 37, 3, 8), normal(2, 37), normal(3, 1, rows, 8)
+    operator = linear(tmp_path, weight.reshape(37, -1), bias, 2, taps=3, stride=stride)
+    (found,) = operator(x=x)
+    padded = np.pad(x[0], [(1, 1), (0, 0)])
+    beside = np.concatenate([padded[tap : tap + rows] for tap in range(3)], axis=-1)[::stride]
+    (expected,) = linear(tmp_path, weight.reshape(37, -1), bias)(x=beside[None])
+    np.testing.assert_array_equal(found, expected)
+
+
+# FeedForward
+
+
+@pytest.mark.parametrize("rows", [1, 5, 300])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_feed_forward_is_its_two_layers(tmp_path: Path, rows: int, threads: int) -> None:
+    width, inner = 48, 100
+    weights = normal(1, inner, width), normal(2, width, inner)
+    biases = normal(3, inner), normal(4, width)
+    norm = {"gamma": normal(5, width), "beta": normal(6, width)}
+    x = normal(7, 1, rows, width)
+    (wide,) = linear(tmp_path, weights[0], biases[0], 1, norm, gelu=1)(x=x)
+    (expected,) = linear(tmp_path, weights[1], biases[1], 1, {"residual": x})(x=wide)
+    packed: dict[str, Array] = {}
+    for part, weight in zip(("widen", "narrow"), weights, strict=True):
+        quantised, packed[f"{part}_scale"] = quantise_outputs(weight)
+        packed[part] = pack_tiles(quantised)
+    packed |= {"widen_bias": biases[0], "narrow_bias": biases[1], **norm}
+    (found,) = Operator(tmp_path, "FeedForward", packed, threads=threads)(x=x)
+    np.testing.assert_array_equal(found, expected)
+
+
+# Attention
+
+
+@pytest.mark.parametrize("sharpness", [0.1, 1, 4])
+@pytest.mark.parametrize(("heads", "size", "positions"), [(1, 16, 1), (2, 16, 37), (2, 64, 1500)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_attention_is_near(
+    tmp_path: Path, heads: int, size: int, positions: int, sharpness: float, threads: int
+) -> None:
+    rows = normal(1, positions, 3 * heads * size)
+    rows[:, : heads * size] *= sharpness
+    operator = Operator(tmp_path, "Attention", threads=threads, heads=heads)
+    (found,) = operator(query_key_value=rows[None])
+    query, key, value = np.split(rows, 3, axis=-1)
+    expected = attend(query, by_head(key[None], heads), by_head(value[None], heads), causal=False)
+    assert found.shape == (1, *query.shape)
+    assert np.abs(found[0] - expected).mean() < 0.01
+    np.testing.assert_allclose(found[0], expected, atol=0.3)
+
+
+def test_attention_keeps_what_many_small_weights_add_up_to(tmp_path: Path) -> None:
+    # One position has a weight of 1, and 1999 have weights of 1/1000: 8 bits would lose them.
+    positions, size = 2000, 16
+    rows = np.zeros((positions, 3 * size), np.float32)
+    rows[:, 0] = 1
+    rows[0, size] = 4 * math.log(1000)
+    rows[0, 2 * size] = 1
+    (found,) = Operator(tmp_path, "Attention", heads=1)(query_key_value=rows[None])
+    np.testing.assert_allclose(found[0, :, 0], 1 / (1 + 1.999), rtol=0.02)
 
 
 # SelfAttention
@@ -281,7 +377,8 @@ def test_self_attention_of_zeros_and_large_scores(tmp_path: Path) -> None:
 
 
 def quantised(folder: Path, heads: int, key: Array, value: Array) -> dict[str, Array]:
-    outputs = Operator(folder, "QuantizeCross", heads=heads)(key=key, value=value)
+    key_value = np.concatenate([key, value], axis=-1)
+    outputs = Operator(folder, "QuantizeCross", heads=heads)(key_value=key_value)
     return dict(zip(("k", "k_scale", "v", "v_scale"), outputs, strict=True))
 
 
@@ -295,7 +392,7 @@ def test_quantize_cross_is_near(
         for seed in (1, 2)
     )
     operator = Operator(tmp_path, "QuantizeCross", threads=threads, heads=heads)
-    k, k_scale, v, v_scale = operator(key=key, value=value)
+    k, k_scale, v, v_scale = operator(key_value=np.concatenate([key, value], axis=-1))
     tiles = -(-positions // 16)
     assert (str(k.dtype), k.shape) == ("uint8", (heads, tiles, size // 4, 16, 4))
     assert (str(v.dtype), v.shape) == ("int8", (heads, size // 16, 4 * tiles, 16, 4))

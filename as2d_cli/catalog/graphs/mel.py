@@ -16,19 +16,34 @@ FFT_SIZE = 400
 HOP = 160
 FRAMES = WINDOW_SAMPLES // HOP
 BINS = FFT_SIZE // 2 + 1
+_PANEL = 16
+_PANELS = -(-BINS // _PANEL)
 
 
-def fourier_basis() -> npt.NDArray[np.float32]:
-    """Rows of the windowed discrete Fourier transform, float32 [2 * BINS, FFT_SIZE].
+def fourier_tiles() -> npt.NDArray[np.float32]:
+    """The windowed discrete Fourier transform, float32 [2, panels, FFT_SIZE / 2, 16].
 
-    First the cosine (real) rows, then the sine (imaginary) rows, each times the periodic Hann
-    window; the sign of the imaginary part is of no matter for power.
+    The native operator ``LogMel`` folds a frame upon itself first: the cosine (real) part applies
+    to frame[i] + frame[FFT_SIZE - i], the sine (imaginary) part to their difference, i from 1 to
+    FFT_SIZE / 2. Each is times the periodic Hann window, which is symmetric; the sign of the
+    imaginary part is of no matter for power. Bins lie in panels of 16, zero beyond the last.
     """
-    sample = np.arange(FFT_SIZE)
+    sample = np.arange(1, FFT_SIZE // 2 + 1)
     window = 0.5 - 0.5 * np.cos(2.0 * np.pi * sample / FFT_SIZE)
+    window[-1] /= 2  # The middle sample is its own mirror image and comes twice.
     # The product is reduced modulo the period first: large angles would lose digits.
-    angle = 2.0 * np.pi * (np.outer(np.arange(BINS), sample) % FFT_SIZE) / FFT_SIZE
-    return np.concatenate([np.cos(angle) * window, np.sin(angle) * window]).astype(np.float32)
+    angle = 2.0 * np.pi * (np.outer(sample, np.arange(BINS)) % FFT_SIZE) / FFT_SIZE
+    whole = np.zeros((2, FFT_SIZE // 2, _PANELS * _PANEL))
+    whole[:, :, :BINS] = np.stack([np.cos(angle), np.sin(angle)]) * window[:, None]
+    tiles = whole.reshape(2, FFT_SIZE // 2, _PANELS, _PANEL).transpose(0, 2, 1, 3)
+    return np.ascontiguousarray(tiles, dtype=np.float32)
+
+
+def filter_rows(bands: int) -> npt.NDArray[np.float32]:
+    """``mel_filters`` as ``LogMel`` reads them: [16 * panels, bands], zero beyond the last bin."""
+    rows = np.zeros((_PANELS * _PANEL, bands), dtype=np.float32)
+    rows[:BINS] = mel_filters(bands).T
+    return rows
 
 
 def mel_filters(bands: int) -> npt.NDArray[np.float32]:

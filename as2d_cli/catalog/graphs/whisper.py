@@ -16,16 +16,12 @@ from as2d_cli.catalog.graphs.blocks import (
     INT8,
     INT32,
     INT64,
-    MICROSOFT,
     UINT8,
     Floats,
     GraphBuilder,
     Linear,
     Norm,
 )
-
-_MIN_POWER = 1e-10
-_DYNAMIC_RANGE = 8.0
 
 
 @dataclass(frozen=True)
@@ -140,13 +136,13 @@ class Whisper:
         return int(self.encoder.positions.shape[0])
 
 
-def write_encoder(model: Whisper, path: Path, *, signed_weights: bool = True) -> list[Path]:
+def write_encoder(model: Whisper, path: Path) -> list[Path]:
     """Write the encoder graph; returns the files written.
 
     Input ``audio`` float32 [1, 480000], 16 kHz, zero padded. Outputs for every decoder layer the
     8-bit keys and values of the audio in tiles, and their scales, as ``audio_tensors`` lists them.
     """
-    graph = GraphBuilder("whisper_encoder", signed_weights=signed_weights)
+    graph = GraphBuilder("whisper_encoder")
     audio = graph.input("audio", FLOAT, [1, mel.WINDOW_SAMPLES])
     bands = model.encoder.convolutions[0].weight.shape[1]
     x = _subsample(graph, log_mel(graph, audio, bands), model.encoder)
@@ -180,7 +176,7 @@ def write_decoder(model: Whisper, path: Path, language_tokens: Sequence[int]) ->
     x = _embed(graph, model.decoder, tokens, positions)
     x = _decoder_layers(graph, x, model)
     embeddings = np.asarray(model.decoder.embeddings, dtype=np.float32)
-    logits = graph.linear(x, Linear(embeddings))
+    logits = graph.linear(x, Linear(embeddings), norm=model.decoder.norm)
     if language_tokens:
         graph.node(
             "Gather",
@@ -237,74 +233,38 @@ def run_places(
 
 
 def log_mel(graph: GraphBuilder, audio: str, bands: int) -> str:
-    """Whisper's log-mel features of ``audio`` [1, 480000] as [1, bands, 3000]; see ``mel``."""
-    half = mel.FFT_SIZE // 2
-    padded = graph.node("Pad", [audio, graph.shape(0, half, 0, half)], mode="reflect")
-    padded = graph.node("Unsqueeze", [padded, graph.shape(1)])
-    # The Fourier transform as a strided convolution. It makes one frame more than Whisper keeps.
-    basis = graph.constant(mel.fourier_basis()[:, None, :])
-    spectrum = graph.node("Conv", [padded, basis], strides=[mel.HOP], kernel_shape=[mel.FFT_SIZE])
-    spectrum = graph.node(
-        "Slice", [spectrum, graph.shape(0), graph.shape(mel.FRAMES), graph.shape(2)]
-    )
-    squares = graph.node("Mul", [spectrum, spectrum])
-    real, imaginary = graph.fresh("real"), graph.fresh("imaginary")
-    graph.node("Split", [squares, graph.shape(mel.BINS, mel.BINS)], [real, imaginary], axis=1)
-    power = graph.node("Add", [real, imaginary])
-    energy = graph.node("MatMul", [graph.constant(mel.mel_filters(bands)), power])
-    energy = graph.node("Max", [energy, graph.scalar(_MIN_POWER)])
-    # ONNX has the natural logarithm only.
-    logs = graph.node("Mul", [graph.node("Log", [energy]), graph.scalar(float(1 / np.log(10.0)))])
-    peak = graph.node("ReduceMax", [logs], axes=[0, 1, 2], keepdims=1)
-    logs = graph.node("Max", [logs, graph.node("Sub", [peak, graph.scalar(_DYNAMIC_RANGE)])])
-    quarter = graph.scalar(0.25)
-    return graph.node("Add", [graph.node("Mul", [logs, quarter]), graph.scalar(1.0)])
+    """Whisper's log-mel features of ``audio`` [1, 480000] as [1, 3000, bands]; see ``mel``."""
+    tables = [graph.constant(mel.fourier_tiles()), graph.constant(mel.filter_rows(bands))]
+    return graph.node("LogMel", [audio, *tables], domain=AS2D, hop=mel.HOP)
 
 
 def _subsample(graph: GraphBuilder, features: str, encoder: Encoder) -> str:
     """Two convolutions, the second of stride 2, and positions: [1, audio positions, width]."""
-    x = features
-    for convolution, stride in zip(encoder.convolutions, (1, 2), strict=True):
-        weights = [graph.constant(convolution.weight), graph.constant(convolution.bias)]
-        x = graph.gelu(
-            graph.node("Conv", [x, *weights], pads=[1, 1], strides=[stride], kernel_shape=[3])
-        )
-    x = graph.node("Transpose", [x], perm=[0, 2, 1])
-    return graph.node("Add", [x, graph.constant(encoder.positions[None])])
+    first, second = (
+        Linear(c.weight.transpose(0, 2, 1).reshape(len(c.weight), -1), c.bias)
+        for c in encoder.convolutions
+    )
+    x = graph.linear(features, first, taps=3, gelu=True)
+    positions = graph.constant(encoder.positions)
+    return graph.linear(x, second, taps=3, stride=2, gelu=True, residual=positions)
 
 
 def _encoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
-    layers = model.encoder.layers
-    normed = graph.norm(x, layers[0].attention.norm)
-    for index, layer in enumerate(layers):
-        parts = graph.dynamic_linears(normed, _rows(layer.attention.query_key_value, 3))
-        attended = graph.node(
-            "MultiHeadAttention", parts, domain=MICROSOFT, num_heads=model.encoder_heads
-        )
-        (update,) = graph.dynamic_linears(attended, [layer.attention.output])
-        normed, x = graph.add_norm(x, update, layer.feed_forward.norm)
-        (wide,) = graph.dynamic_linears(normed, [layer.feed_forward.widen])
-        # The widened values have outliers: one scale for all of them would cost half a point of
-        # word error rate.
-        update = graph.row_linear(graph.gelu(wide), layer.feed_forward.narrow)
-        last = index + 1 == len(layers)
-        following = model.encoder.norm if last else layers[index + 1].attention.norm
-        normed, x = graph.add_norm(x, update, following)
-    return normed
+    for layer in model.encoder.layers:
+        attention = layer.attention
+        stacked = graph.linear(x, attention.query_key_value, norm=attention.norm)
+        attended = graph.node("Attention", [stacked], domain=AS2D, heads=model.encoder_heads)
+        x = graph.linear(attended, attention.output, residual=x)
+        feed = layer.feed_forward
+        x = graph.feed_forward(x, feed.norm, feed.widen, feed.narrow)
+    return x
 
 
 def _cross_projections(graph: GraphBuilder, x: str, model: Whisper) -> None:
-    linears = [half for d in model.decoder.layers for half in _rows(d.cross.key_value, 2)]
-    flat = graph.dynamic_linears(x, linears)
-    for layer in range(len(model.decoder.layers)):
-        names = [graph.output(*tensor) for tensor in audio_tensors(model, layer)]
-        graph.node(
-            "QuantizeCross",
-            flat[2 * layer : 2 * layer + 2],
-            names,
-            domain=AS2D,
-            heads=model.decoder_heads,
-        )
+    for index, layer in enumerate(model.decoder.layers):
+        stacked = graph.linear(x, layer.cross.key_value, norm=model.encoder.norm)
+        names = [graph.output(*tensor) for tensor in audio_tensors(model, index)]
+        graph.node("QuantizeCross", [stacked], names, domain=AS2D, heads=model.decoder_heads)
 
 
 def _embed(graph: GraphBuilder, decoder: Decoder, tokens: str, positions: str) -> str:
@@ -317,11 +277,9 @@ def _embed(graph: GraphBuilder, decoder: Decoder, tokens: str, positions: str) -
 
 
 def _decoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
-    layers = model.decoder.layers
     heads = model.decoder_heads
-    normed = graph.norm(x, layers[0].attention.norm)
-    for index, layer in enumerate(layers):
-        stacked = graph.linear(normed, layer.attention.query_key_value)
+    for index, layer in enumerate(model.decoder.layers):
+        stacked = graph.linear(x, layer.attention.query_key_value, norm=layer.attention.norm)
         caches = [f"past_k_{index}", f"past_v_{index}"]
         attended = graph.fresh("attended")
         graph.node(
@@ -331,9 +289,8 @@ def _decoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
             domain=AS2D,
             heads=heads,
         )
-        update = graph.linear(attended, layer.attention.output)
-        normed, x = graph.add_norm(x, update, layer.cross.norm)
-        query = graph.linear(normed, layer.cross.query)
+        x = graph.linear(attended, layer.attention.output, residual=x)
+        query = graph.linear(x, layer.cross.query, norm=layer.cross.norm)
         attended = graph.node(
             "CrossAttention",
             [query, *(name for name, _, _ in audio_tensors(model, index)), "places"],
@@ -341,19 +298,7 @@ def _decoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
             heads=heads,
             positions=model.audio_positions,
         )
-        update = graph.linear(attended, layer.cross.output)
-        normed, x = graph.add_norm(x, update, layer.feed_forward.norm)
-        wide = graph.linear(normed, layer.feed_forward.widen)
-        update = graph.linear(graph.gelu(wide), layer.feed_forward.narrow)
-        last = index + 1 == len(layers)
-        following = model.decoder.norm if last else layers[index + 1].attention.norm
-        normed, x = graph.add_norm(x, update, following)
-    return normed
-
-
-def _rows(linear: Linear, parts: int) -> list[Linear]:
-    """Cut a stacked layer into ``parts`` equal layers."""
-    weights = np.split(linear.weight, parts)
-    if linear.bias is None:
-        return [Linear(weight) for weight in weights]
-    return [Linear(w, b) for w, b in zip(weights, np.split(linear.bias, parts), strict=True)]
+        x = graph.linear(attended, layer.cross.output, residual=x)
+        feed = layer.feed_forward
+        x = graph.feed_forward(x, feed.norm, feed.widen, feed.narrow)
+    return x

@@ -5,69 +5,81 @@
 
 #include <immintrin.h>
 
+#include "each.h"
+
 namespace as2d::kernels {
 namespace {
 
-/// Two registers of eight sums. Bytes are widened to 16 bits and multiplied in pairs: the
-/// instruction that multiplies bytes directly saturates, and the result must be exact.
+/// Four registers of eight sums, two for each lane of the result. Bytes are widened to 16 bits and
+/// multiplied in pairs: the instruction that multiplies bytes directly saturates, and the result
+/// must be exact.
 struct Lanes {
   static constexpr const char* kName = "avx2";
+  static constexpr std::size_t kSumRows = 48;
+  static constexpr std::size_t kAttentionRows = 4;
+  static constexpr std::size_t kBlockRows = 2;
+  static constexpr std::size_t kBlockPanels = 1;
+  static constexpr std::size_t kChains = 2;
   struct Sum {
-    __m256i low, high;
+    __m256i of[4];
   };
-  struct Bytes {
-    __m256i of[4];  // 16 values of 16 bits each: four lanes' worth
-  };
-  using SignedBytes = Bytes;
 
-  static Sum Zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
-  static Bytes Load(const std::uint8_t* bytes) {
-    Bytes loaded;
-    for (int i = 0; i < 4; ++i) loaded.of[i] = _mm256_cvtepu8_epi16(Sixteen(bytes + 16 * i));
-    return loaded;
+  static Sum Zero() {
+    const __m256i zero = _mm256_setzero_si256();
+    return {{zero, zero, zero, zero}};
   }
-  static SignedBytes LoadSigned(const std::int8_t* bytes) {
-    Bytes loaded;
-    for (int i = 0; i < 4; ++i) loaded.of[i] = _mm256_cvtepi8_epi16(Sixteen(bytes + 16 * i));
-    return loaded;
+  static Sum Both(Sum a, const Sum& b) {
+    Each<4>([&](auto i) { a.of[i] = _mm256_add_epi32(a.of[i], b.of[i]); });
+    return a;
   }
-  static Bytes Offset(const std::int8_t* bytes) {
-    Bytes loaded = LoadSigned(bytes);
-    for (__m256i& part : loaded.of) part = _mm256_add_epi16(part, _mm256_set1_epi16(128));
-    return loaded;
-  }
-  static Sum Add(Sum sum, const Bytes& bytes, std::int32_t word) {
-    return AddWide(sum, bytes, _mm256_cvtepi8_epi16(_mm_set1_epi32(word)));
-  }
-  static Sum AddSigned(Sum sum, std::int32_t word, const SignedBytes& bytes) {
-    return AddWide(sum, bytes, _mm256_cvtepu8_epi16(_mm_set1_epi32(word)));
-  }
-  static Sum Both(Sum a, Sum b) {
-    return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
-  }
-  static void Store(Sum sum, std::int32_t* out) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), sum.low);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 8), sum.high);
-  }
-
- private:
-  static __m128i Sixteen(const void* bytes) {
-    return _mm_loadu_si128(static_cast<const __m128i*>(bytes));
-  }
-  static Sum AddWide(Sum sum, const Bytes& bytes, __m256i factors) {
-    // Pairs of products, 8 to a register: two to a lane of the result.
-    const __m256i a = _mm256_madd_epi16(bytes.of[0], factors);
-    const __m256i b = _mm256_madd_epi16(bytes.of[1], factors);
-    const __m256i c = _mm256_madd_epi16(bytes.of[2], factors);
-    const __m256i d = _mm256_madd_epi16(bytes.of[3], factors);
-    // hadd works within halves of a register: the permutation puts lanes in order again.
+  static void Store(const Sum& sum, std::int32_t* out) {
+    // The addition works within halves of a register: the permutation puts lanes in order again.
     constexpr int kOrder = 0b11'01'10'00;
-    sum.low = _mm256_add_epi32(sum.low, _mm256_permute4x64_epi64(_mm256_hadd_epi32(a, b), kOrder));
-    sum.high =
-        _mm256_add_epi32(sum.high, _mm256_permute4x64_epi64(_mm256_hadd_epi32(c, d), kOrder));
-    return sum;
+    for (int i = 0; i < 2; ++i) {
+      const __m256i pairs = _mm256_hadd_epi32(sum.of[2 * i], sum.of[2 * i + 1]);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 8 * i),
+                          _mm256_permute4x64_epi64(pairs, kOrder));
+    }
   }
 };
+
+struct Wide {
+  __m256i of[4];  // 16 values of 16 bits each: four lanes' worth
+};
+
+inline __m128i Quarter(const void* b, int i) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(b) + i);
+}
+
+/// The bytes of one operand and the word of the other, each signed or unsigned.
+template <bool kSignedWord, bool kSignedBytes>
+struct Pairing {
+  static constexpr std::int32_t kOffset = 0;
+  using Bytes = Wide;
+  using Word = __m256i;
+
+  static Bytes Load(const void* b) {
+    Wide wide;
+    Each<4>([&](auto i) {
+      wide.of[i] =
+          kSignedBytes ? _mm256_cvtepi8_epi16(Quarter(b, i)) : _mm256_cvtepu8_epi16(Quarter(b, i));
+    });
+    return wide;
+  }
+  static Word Spread(std::int32_t word) {
+    const __m128i four = _mm_set1_epi32(word);
+    return kSignedWord ? _mm256_cvtepi8_epi16(four) : _mm256_cvtepu8_epi16(four);
+  }
+  static void Add(Lanes::Sum& sum, Word word, const Bytes& bytes) {
+    Each<4>([&](auto i) {
+      sum.of[i] = _mm256_add_epi32(sum.of[i], _mm256_madd_epi16(bytes.of[i], word));
+    });
+  }
+};
+
+using SignedBySigned = Pairing<true, true>;
+using SignedByUnsigned = Pairing<true, false>;
+using UnsignedBySigned = Pairing<false, true>;
 
 }  // namespace
 }  // namespace as2d::kernels

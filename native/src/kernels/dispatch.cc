@@ -1,34 +1,106 @@
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "as2d/error.h"
 #include "kernels.h"
 
-#if defined(__aarch64__) && defined(__linux__)
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
 namespace as2d::kernels {
 namespace {
 
-const Kernels& Choose() {
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (Avx512Vnni() != nullptr && __builtin_cpu_supports("avx512vnni") &&
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq")) {
-    return *Avx512Vnni();
-  }
-  if (Avx2() != nullptr && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    return *Avx2();
-  }
-#elif defined(__aarch64__) && defined(__linux__)
-  constexpr unsigned long kDotProd = 1UL << 20;  // HWCAP_ASIMDDP of <asm/hwcap.h>
-  if (NeonDotProd() != nullptr && (getauxval(AT_HWCAP) & kDotProd) != 0) return *NeonDotProd();
-#endif
-  return *Portable();
+
+bool HasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+
+bool HasAvx512Vnni() {
+  return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
+
+/// The processor has them, and the system lets this process use them: a thread's state grows by
+/// 8 KiB, so that they have to be asked for, once for a process.
+bool HasTiles() {
+#if defined(__linux__)
+  unsigned a = 7;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  asm("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+  constexpr unsigned kTile = 1U << 24;
+  constexpr unsigned kInt8 = 1U << 25;
+  if ((d & kTile) == 0 || (d & kInt8) == 0) return false;
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM of <asm/prctl.h>
+  constexpr long kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+#elif defined(__aarch64__) && defined(__linux__)
+
+bool HasDotProduct() {
+  constexpr unsigned long kDotProd = 1UL << 20;  // HWCAP_ASIMDDP of <asm/hwcap.h>
+  return (getauxval(AT_HWCAP) & kDotProd) != 0;
+}
+
+#endif
 
 }  // namespace
 
+std::vector<const Kernels*> Runnable() {
+  std::vector<const Kernels*> sets = {Portable()};
+  const auto add = [&](const Kernels* set, bool (*runs)()) {
+    if (set != nullptr && runs()) sets.push_back(set);
+  };
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  add(Avx2(), HasAvx2);
+  add(Avx512Vnni(), HasAvx512Vnni);
+  if (sets.back() == Avx512Vnni()) add(Amx(), HasTiles);
+#elif defined(__aarch64__) && defined(__linux__)
+  add(NeonDotProd(), HasDotProduct);
+#else
+  static_cast<void>(add);
+#endif
+  return sets;
+}
+
+const Kernels& BestUpTo(std::string_view most) {
+  // From the plainest to the best; a processor has those of its own kind only.
+  static constexpr std::array<std::string_view, 5> kNames = {"portable", "neon-dotprod", "avx2",
+                                                             "avx512vnni", "amx"};
+  const auto rank = [](std::string_view name) {
+    return std::find(kNames.begin(), kNames.end(), name) - kNames.begin();
+  };
+  if (rank(most) == std::ssize(kNames)) {
+    std::string names;
+    for (const std::string_view name : kNames)
+      names += (names.empty() ? "" : ", ") + std::string(name);
+    throw Error("AS2D_KERNELS is '" + std::string(most) + "', which is none of " + names);
+  }
+  const Kernels* best = nullptr;
+  for (const Kernels* const set : Runnable()) {
+    if (rank(set->name) <= rank(most)) best = set;
+  }
+  return *best;
+}
+
 const Kernels& Best() {
-  static const Kernels& best = Choose();
+  static const Kernels& best = [&]() -> const Kernels& {
+    const char* const most = std::getenv("AS2D_KERNELS");
+    return most == nullptr || *most == '\0' ? *Runnable().back() : BestUpTo(most);
+  }();
   return best;
 }
 

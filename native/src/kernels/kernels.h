@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 namespace as2d::kernels {
 
@@ -10,6 +12,22 @@ namespace as2d::kernels {
 struct QuantizedRow {
   float scale = 0;       ///< x = scale * q
   std::int32_t sum = 0;  ///< of all q: undoes the 128 that unsigned operands carry
+};
+
+/// A layer norm: gamma * (x - mean) / sqrt(variance + epsilon) + beta.
+struct Norm {
+  const float* gamma;
+  const float* beta;
+};
+
+/// Weights of Linear, [panels, k / 4, 16, 4], and what is done with their sums.
+struct Layer {
+  const std::int8_t* weight;
+  const float* scale;
+  const float* bias;  ///< may be null
+  std::size_t outputs;
+  std::size_t k;
+  bool gelu;
 };
 
 /// Keys and values of one head, as QuantizeCross lays them out.
@@ -28,19 +46,29 @@ struct Place {
   std::size_t begin;
 };
 
+/// Tables of LogMel, and their sizes.
+struct MelTables {
+  const float* basis;    ///< [2, panels, half, 16]
+  const float* filters;  ///< [16 * panels, bands]
+  std::size_t half;      ///< of the samples of a frame
+  std::size_t panels;
+  std::size_t bands;  ///< a multiple of 16
+};
+
 struct Kernels {
   const char* name;
 
   /// q[i] = round(x[i] / scale), scale = max |x| / 127; all zero for a row of zeros.
   QuantizedRow (*quantize)(const float* x, std::size_t n, std::int8_t* q);
 
-  /// `panels` panels of 16 outputs for `rows` rows. `weight` points at the first panel, which
-  /// begins with output `first`; outputs at and beyond `outputs` are not written. q is [rows, k],
-  /// y is [rows, outputs]; bias may be null.
-  void (*linear)(const std::int8_t* weight, std::size_t panels, std::size_t first,
-                 std::size_t outputs, std::size_t k, const std::int8_t* q,
-                 const QuantizedRow* quantized, std::size_t rows, const float* scale,
-                 const float* bias, float* y);
+  /// The same of the row's layer norm.
+  QuantizedRow (*norm_quantize)(const float* x, const Norm& norm, std::size_t n, std::int8_t* q);
+
+  /// `panels` panels of 16 outputs, from panel `first` on, for `rows` rows; outputs beyond
+  /// layer.outputs are not written. q is [rows, k] and may be read up to 64 bytes beyond its end;
+  /// y and residual, which may be null, are [rows, outputs].
+  void (*linear)(const Layer& layer, std::size_t first, std::size_t panels, const std::int8_t* q,
+                 const QuantizedRow* quantized, std::size_t rows, const float* residual, float* y);
 
   /// One head of SelfAttention, when all keys and values are in the caches. Query rows are
   /// `query_stride` floats apart, y rows `width`; caches are [context, size] of this head in slot
@@ -50,24 +78,46 @@ struct Kernels {
                          const float* cache_k, const float* cache_v, std::size_t slot_stride,
                          float* y);
 
-  /// One head of QuantizeCross: key and value rows are `width` floats apart.
+  /// One head of QuantizeCross: key and value rows are `stride` floats apart.
   void (*quantize_cross)(const float* key, const float* value, std::size_t positions,
-                         std::size_t width, std::size_t size, std::uint8_t* key_out,
+                         std::size_t stride, std::size_t size, std::uint8_t* key_out,
                          float* key_scale, std::int8_t* value_out, float* value_scale);
 
-  /// One head of CrossAttention: query and y rows are `width` floats apart.
-  void (*cross_attention)(const float* query, std::size_t rows, std::size_t width, std::size_t size,
-                          std::size_t positions, const CrossHead& head, float* y);
+  /// One head of CrossAttention: query rows are `query_stride` floats apart, y rows `width`.
+  void (*cross_attention)(const float* query, std::size_t query_stride, std::size_t rows,
+                          std::size_t width, std::size_t size, std::size_t positions,
+                          const CrossHead& head, float* y);
+
+  /// The same for Attention, with queries of 8 bits.
+  void (*attention)(const float* query, std::size_t query_stride, std::size_t rows,
+                    std::size_t width, std::size_t size, std::size_t positions,
+                    const CrossHead& head, float* y);
 
   /// One row of Choose.
   void (*choose)(const float* logits, const float* suppress, std::size_t n, std::int64_t* next,
                  float* log_prob);
+
+  /// Logarithms (base 10) of the mel energies of `frames` frames, `hop` samples apart: y is
+  /// [frames, bands]. Returns the largest of them.
+  float (*mel_energies)(const float* samples, std::size_t frames, std::size_t hop,
+                        const MelTables& tables, float* y);
+
+  /// The rest of LogMel: y[i] = max(y[i], least) / 4 + 1.
+  void (*mel_scale)(std::size_t n, float least, float* y);
 };
 
-/// The best that this processor has.
+/// The best that this processor has, or the best up to the one that the environment variable
+/// AS2D_KERNELS names. Throws Error if that is no name.
 const Kernels& Best();
 
+/// The best up to the one of this name. Throws Error if there is no such name.
+const Kernels& BestUpTo(std::string_view most);
+
+/// All that this processor has, from the plainest to the best.
+std::vector<const Kernels*> Runnable();
+
 // One of each is compiled where the compiler and the architecture can; null otherwise.
+const Kernels* Amx();
 const Kernels* Avx512Vnni();
 const Kernels* Avx2();
 const Kernels* NeonDotProd();

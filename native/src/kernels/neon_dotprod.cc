@@ -5,61 +5,82 @@
 
 #include <arm_neon.h>
 
+#include "each.h"
+
 namespace as2d::kernels {
 namespace {
 
 /// Four registers of four sums. The instruction multiplies signed by signed bytes, so unsigned
-/// bytes give up the 128 and its share is added back.
+/// bytes give up 128 and its share is added back.
 struct Lanes {
   static constexpr const char* kName = "neon-dotprod";
+  static constexpr std::size_t kSumRows = 48;
+  static constexpr std::size_t kAttentionRows = 4;
+  static constexpr std::size_t kBlockRows = 6;
+  static constexpr std::size_t kBlockPanels = 1;
+  static constexpr std::size_t kChains = 4;
   struct Sum {
     int32x4_t of[4];
   };
-  struct SignedBytes {
-    int8x16_t of[4];
-  };
-  using Bytes = SignedBytes;  // with 128 taken off
 
   static Sum Zero() {
     const int32x4_t zero = vdupq_n_s32(0);
     return {{zero, zero, zero, zero}};
   }
-  static Bytes Load(const std::uint8_t* bytes) {
-    Bytes loaded;
-    for (int i = 0; i < 4; ++i) {
-      loaded.of[i] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(bytes + 16 * i), vdupq_n_u8(128)));
-    }
-    return loaded;
-  }
-  static SignedBytes LoadSigned(const std::int8_t* bytes) {
-    SignedBytes loaded;
-    for (int i = 0; i < 4; ++i) loaded.of[i] = vld1q_s8(bytes + 16 * i);
-    return loaded;
-  }
-  static Bytes Offset(const std::int8_t* bytes) { return LoadSigned(bytes); }
-  static Sum Add(Sum sum, const Bytes& bytes, std::int32_t word) {
-    const int8x16_t factors = vreinterpretq_s8_s32(vdupq_n_s32(word));
-    const int32x4_t share = vshlq_n_s32(vdotq_s32(vdupq_n_s32(0), factors, vdupq_n_s8(1)), 7);
-    for (int i = 0; i < 4; ++i) {
-      sum.of[i] = vdotq_s32(vaddq_s32(sum.of[i], share), bytes.of[i], factors);
-    }
-    return sum;
-  }
-  static Sum AddSigned(Sum sum, std::int32_t word, const SignedBytes& bytes) {
-    const int8x16_t factors =
-        vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_s32(vdupq_n_s32(word)), vdupq_n_u8(128)));
-    for (int i = 0; i < 4; ++i) {
-      const int32x4_t share = vshlq_n_s32(vdotq_s32(vdupq_n_s32(0), bytes.of[i], vdupq_n_s8(1)), 7);
-      sum.of[i] = vdotq_s32(vaddq_s32(sum.of[i], share), bytes.of[i], factors);
-    }
-    return sum;
-  }
   static Sum Both(Sum a, const Sum& b) {
-    for (int i = 0; i < 4; ++i) a.of[i] = vaddq_s32(a.of[i], b.of[i]);
+    Each<4>([&](auto i) { a.of[i] = vaddq_s32(a.of[i], b.of[i]); });
     return a;
   }
   static void Store(const Sum& sum, std::int32_t* out) {
-    for (int i = 0; i < 4; ++i) vst1q_s32(out + 4 * i, sum.of[i]);
+    Each<4>([&](auto i) { vst1q_s32(out + 4 * i, sum.of[i]); });
+  }
+};
+
+inline int8x16_t Less128(int8x16_t unsigned_bytes) {
+  return veorq_s8(unsigned_bytes, vdupq_n_s8(-128));
+}
+
+/// 128 times the sum of each four bytes.
+inline int32x4_t Share(int8x16_t bytes) {
+  return vshlq_n_s32(vdotq_s32(vdupq_n_s32(0), bytes, vdupq_n_s8(1)), 7);
+}
+
+struct SignedBySigned {
+  static constexpr std::int32_t kOffset = 0;
+  struct Bytes {
+    int8x16_t of[4];
+  };
+  using Word = int8x16_t;
+
+  static Bytes Load(const void* b) {
+    Bytes bytes;
+    Each<4>([&](auto i) { bytes.of[i] = vld1q_s8(static_cast<const std::int8_t*>(b) + 16 * i); });
+    return bytes;
+  }
+  static Word Spread(std::int32_t word) { return vreinterpretq_s8_s32(vdupq_n_s32(word)); }
+  static void Add(Lanes::Sum& sum, Word word, const Bytes& bytes) {
+    Each<4>([&](auto i) { sum.of[i] = vdotq_s32(sum.of[i], bytes.of[i], word); });
+  }
+};
+
+struct SignedByUnsigned : SignedBySigned {
+  static Bytes Load(const void* b) {
+    Bytes bytes = SignedBySigned::Load(b);
+    Each<4>([&](auto i) { bytes.of[i] = Less128(bytes.of[i]); });
+    return bytes;
+  }
+  static void Add(Lanes::Sum& sum, Word word, const Bytes& bytes) {
+    const int32x4_t share = Share(word);
+    Each<4>([&](auto i) { sum.of[i] = vdotq_s32(vaddq_s32(sum.of[i], share), bytes.of[i], word); });
+  }
+};
+
+struct UnsignedBySigned : SignedBySigned {
+  static Word Spread(std::int32_t word) { return Less128(SignedBySigned::Spread(word)); }
+  static void Add(Lanes::Sum& sum, Word word, const Bytes& bytes) {
+    Each<4>([&](auto i) {
+      sum.of[i] = vdotq_s32(vaddq_s32(sum.of[i], Share(bytes.of[i])), bytes.of[i], word);
+    });
   }
 };
 

@@ -8,54 +8,52 @@ namespace {
 
 struct Lanes {
   static constexpr const char* kName = "portable";
+  static constexpr std::size_t kSumRows = 48;
+  static constexpr std::size_t kAttentionRows = 4;
+  static constexpr std::size_t kBlockRows = 2;
+  static constexpr std::size_t kBlockPanels = 1;
+  static constexpr std::size_t kChains = 1;
   struct Sum {
     std::int32_t of[16];
   };
-  struct Bytes {
-    std::uint8_t of[64];
-  };
-  struct SignedBytes {
-    std::int8_t of[64];
-  };
 
   static Sum Zero() { return {}; }
-  static Bytes Load(const std::uint8_t* bytes) {
-    Bytes loaded;
-    std::memcpy(loaded.of, bytes, sizeof loaded.of);
-    return loaded;
-  }
-  static SignedBytes LoadSigned(const std::int8_t* bytes) {
-    SignedBytes loaded;
-    std::memcpy(loaded.of, bytes, sizeof loaded.of);
-    return loaded;
-  }
-  static Bytes Offset(const std::int8_t* bytes) {
-    Bytes offset;
-    for (int i = 0; i < 64; ++i) offset.of[i] = static_cast<std::uint8_t>(bytes[i] + 128);
-    return offset;
-  }
-  static Sum Add(Sum sum, const Bytes& bytes, std::int32_t word) {
-    std::int8_t four[4];
-    std::memcpy(four, &word, sizeof four);
-    for (int i = 0; i < 16; ++i) {
-      for (int j = 0; j < 4; ++j) sum.of[i] += bytes.of[4 * i + j] * four[j];
-    }
-    return sum;
-  }
-  static Sum AddSigned(Sum sum, std::int32_t word, const SignedBytes& bytes) {
-    std::uint8_t four[4];
-    std::memcpy(four, &word, sizeof four);
-    for (int i = 0; i < 16; ++i) {
-      for (int j = 0; j < 4; ++j) sum.of[i] += four[j] * bytes.of[4 * i + j];
-    }
-    return sum;
-  }
   static Sum Both(Sum a, const Sum& b) {
     for (int i = 0; i < 16; ++i) a.of[i] += b.of[i];
     return a;
   }
   static void Store(const Sum& sum, std::int32_t* out) { std::memcpy(out, sum.of, sizeof sum.of); }
 };
+
+template <typename OfWord, typename OfBytes>
+struct Pairing {
+  static constexpr std::int32_t kOffset = 0;
+  struct Bytes {
+    OfBytes of[64];
+  };
+  struct Word {
+    OfWord of[4];
+  };
+  static Bytes Load(const void* b) {
+    Bytes bytes;
+    std::memcpy(bytes.of, b, sizeof bytes.of);
+    return bytes;
+  }
+  static Word Spread(std::int32_t word) {
+    Word four;
+    std::memcpy(four.of, &word, sizeof four.of);
+    return four;
+  }
+  static void Add(Lanes::Sum& sum, const Word& word, const Bytes& bytes) {
+    for (int i = 0; i < 16; ++i) {
+      for (int j = 0; j < 4; ++j) sum.of[i] += word.of[j] * bytes.of[4 * i + j];
+    }
+  }
+};
+
+using SignedBySigned = Pairing<std::int8_t, std::int8_t>;
+using SignedByUnsigned = Pairing<std::int8_t, std::uint8_t>;
+using UnsignedBySigned = Pairing<std::uint8_t, std::int8_t>;
 
 }  // namespace
 }  // namespace as2d::kernels

@@ -8,15 +8,35 @@ struct OrtCustomOp;
 
 namespace as2d {
 
-/// The decoder's operators. Every one gives the same numbers for a row whatever other rows are in
-/// the batch and however many threads share the work: what is summed in parallel is integers, and
-/// floating-point work on a row is done by one piece of code in one order. That makes a verify step
-/// exact (see TargetModel::even_rows_only). [1, R, K] is written for "R rows of K".
+/// All that the Whisper graphs are made of. Every operator gives the same numbers for a row
+/// whatever other rows are in the batch and however many threads share the work: what is summed in
+/// parallel is integers, and floating-point work on a row is done by one piece of code in one
+/// order. In the decoder that makes a verify step exact (see TargetModel::even_rows_only). [1, R,
+/// K] is written for "R rows of K".
 ///
-/// - Linear(x f32 [1,R,K], weight i8 [N/16,K/4,16,4], scale f32 [N], bias f32 [N] optional)
-///   -> f32 [1,R,N]. weight[a,b,i,j] belongs to output 16a+i and input 4b+j, zero where there is no
-///   such output; scale turns an output's integers into its weights. K is a multiple of 4. Rows are
-///   quantised to signed 8 bits, one scale a row (Dettmers et al. 2022, "vector-wise").
+/// - LogMel(audio f32 [1,N], basis f32 [2,B/16,F/2,16], filters f32 [B,M]) -> f32 [1,N/hop,M];
+///   attribute hop. Whisper's features: mel energies of frames of F samples around each hop-th one,
+///   the audio mirrored at its ends, as log10, at most 8 below the largest, times 1/4, plus 1. The
+///   basis is of half a spectrum of a frame folded upon itself (as2d_cli/catalog/graphs/mel.py).
+/// - Linear(x f32 [1,R,K], weight i8 [N/16,K/4,16,4], scale f32 [N], bias f32 [N] optional, gamma
+/// f32
+///   [K], beta f32 [K] optional, residual f32 [1,R,N] optional) -> f32 [1,R,N]; attributes gelu,
+///   taps, stride, all optional. weight[a,b,i,j] belongs to output 16a+i and input 4b+j, zero where
+///   there is no such output; scale turns an output's integers into its weights. K is a multiple of
+///   4. Rows are quantised to signed 8 bits, one scale a row (Dettmers et al. 2022, "vector-wise").
+///   With gamma and beta, of their layer norm (epsilon 1e-5); with gelu = 1, GELU (erf) comes after
+///   the bias; the residual is added last. With taps = t, an odd number, and stride = s, row r of
+///   the result is of rows r*s-(t-1)/2 and following of x, side by side, zero beyond the ends:
+///   a convolution; K is then t times the width of x.
+/// - FeedForward(x f32 [1,R,W], gamma, beta f32 [W], weight, scale, bias, weight, scale, bias) ->
+/// f32
+///   [1,R,W]: x + Linear(GELU(Linear(norm(x)))), bit for bit what the two Linear would give.
+/// - Attention(query_key_value f32 [1,T,3W]) -> f32 [1,T,W]; attribute heads = h. All rows see all
+///   rows. Keys and values have 8 bits as QuantizeCross makes them, queries 8 bits, one scale a
+///   row, and attention weights 16 bits.
+/// - QuantizeCross(key_value f32 [1,T,2W]) -> key u8 [h,P,d/4,16,4], key_scale f32 [h,d], value i8
+///   [h,d/16,4P,16,4], value_scale f32 [h,d]; P = ceil(T/16); attribute heads. One scale a channel;
+///   keys are stored with 128 added. d is a multiple of 16.
 /// - SelfAttention(query_key_value f32 [1,R,3W], past_k, past_v f32 [S,h,C,d], places i32 [R,4])
 ///   -> f32 [1,R,W], present_k, present_v; attribute heads = h. S slots hold a context each. A line
 ///   of places is (slot, at, shared, begin), shared <= begin <= at < C: the row's key and value go
@@ -40,7 +60,10 @@ inline constexpr char kOperatorDomain[] = "as2d";
 /// Descriptions for CustomOpDomain_Add; they live as long as the process.
 std::span<const OrtCustomOp* const> Operators();
 
-/// Which instructions the kernels use here: "avx512vnni", "avx2", "neon-dotprod" or "portable".
+/// Which instructions the kernels use here: "amx", "avx512vnni", "avx2", "neon-dotprod" or
+/// "portable": the best that there are. The environment variable AS2D_KERNELS, read once, names the
+/// best that may be used, so that they can be compared; another word in it is an Error when a graph
+/// is loaded. Throws that Error.
 std::string_view KernelName();
 
 }  // namespace as2d
