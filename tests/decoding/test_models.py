@@ -18,6 +18,7 @@ from as2d_cli.bench.dataset import Clip, load_clips
 from as2d_cli.catalog import Bundle, ensure_bundle
 from as2d_cli.decoding import Counters, Engine, Window, make_plan
 from as2d_cli.decoding.events import DrafterLost, Event, RunFinished, WindowFinished
+from as2d_cli.decoding.plan import METHODS
 from as2d_cli.text.whisper_prompt import prompt
 
 pytestmark = pytest.mark.model
@@ -46,9 +47,15 @@ def engine(target: Bundle) -> Iterator[Engine]:
 
 
 def decode(
-    engine: Engine, clip: Clip, target: Bundle, *, draft: bool = True, language: str = "en"
+    engine: Engine,
+    clip: Clip,
+    target: Bundle,
+    *,
+    draft: bool = True,
+    method: str | None = None,
+    language: str = "en",
 ) -> tuple[list[tuple[int, ...]], list[Event], Counters]:
-    run = engine.start(draft)
+    run = engine.start(draft, method=method)
     ids = prompt(target, language)
     with AudioFile(clip.path) as audio:
         for piece in windows(audio):
@@ -57,7 +64,8 @@ def decode(
     events: list[Event] = []
     while not (events and isinstance(events[-1], RunFinished)):
         events += run.poll(1.0)
-    tokens = [e.tokens for e in events if isinstance(e, WindowFinished)]
+    finished = {e.window: e.tokens for e in events if isinstance(e, WindowFinished)}
+    tokens = [finished[window] for window in sorted(finished)]
     return tokens, events, run.counters()
 
 
@@ -83,6 +91,24 @@ def test_every_strategy_says_what_the_target_says(
         assert outcome.windows == 4
     drafted = [outcome for outcome in exact if outcome.contender.drafter]
     assert all(outcome.accepted > 0 for outcome in drafted)
+
+
+@pytest.mark.parametrize("drafter", DRAFTERS)
+def test_every_method_says_what_the_target_says(
+    target: Bundle, drafters: dict[str, Bundle], drafter: str
+) -> None:
+    # Two windows, and both longer than what Moonshine takes at once.
+    clip = next(clip for clip in ENGLISH if clip.path.stem == "hope")
+    with Engine.open(target, drafters[drafter], make_plan("coupled", 6)) as engine:
+        alone, _, _ = decode(engine, clip, target, draft=False)
+        assert len(alone) == 2
+        for method in METHODS:
+            tokens, events, counters = decode(engine, clip, target, method=method)
+            assert tokens == alone, method
+            assert not [event for event in events if isinstance(event, DrafterLost)], method
+            if method in ("coupled", "adaptive", "pearl"):
+                # Of use in every part of the text, however busy the machine is.
+                print(method, drafter, counters.accepted, sum(map(len, alone)))
 
 
 @pytest.mark.parametrize("clip", CLIPS, ids=lambda clip: clip.path.stem)
