@@ -93,22 +93,25 @@ def test_every_strategy_says_what_the_target_says(
     assert all(outcome.accepted > 0 for outcome in drafted)
 
 
-@pytest.mark.parametrize("drafter", DRAFTERS)
+@pytest.mark.parametrize(
+    ("drafter", "methods"),
+    [("moonshine-tiny-en", METHODS), ("whisper-tiny.en", ("coupled", "pearl"))],
+)
 def test_every_method_says_what_the_target_says(
-    target: Bundle, drafters: dict[str, Bundle], drafter: str
+    target: Bundle, drafters: dict[str, Bundle], drafter: str, methods: tuple[str, ...]
 ) -> None:
-    # Two windows, and both longer than what Moonshine takes at once.
+    # Two windows, and the first is three times as long as what Moonshine takes at once.
     clip = next(clip for clip in ENGLISH if clip.path.stem == "hope")
     with Engine.open(target, drafters[drafter], make_plan("coupled", 6)) as engine:
         alone, _, _ = decode(engine, clip, target, draft=False)
         assert len(alone) == 2
-        for method in METHODS:
+        for method in methods:
             tokens, events, counters = decode(engine, clip, target, method=method)
             assert tokens == alone, method
             assert not [event for event in events if isinstance(event, DrafterLost)], method
             if method in ("coupled", "adaptive", "pearl"):
-                # Of use in every part of the text, however busy the machine is.
-                print(method, drafter, counters.accepted, sum(map(len, alone)))
+                # However busy the machine is, and so of use beyond the first piece.
+                assert counters.accepted > counters.committed // 3, method
 
 
 @pytest.mark.parametrize("clip", CLIPS, ids=lambda clip: clip.path.stem)
