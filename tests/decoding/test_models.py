@@ -19,6 +19,7 @@ from as2d_cli.bench.summary import summarise
 from as2d_cli.catalog import Bundle, ensure_bundle
 from as2d_cli.decoding import Counters, Engine, Window, make_plan
 from as2d_cli.decoding.events import DrafterLost, Event, RunFinished, WindowFinished
+from as2d_cli.methods import METHODS
 from as2d_cli.output.talk import Talk
 from as2d_cli.tasks.models import default_backend
 from as2d_cli.text.whisper_prompt import prompt
@@ -50,9 +51,15 @@ def engine(target: Bundle) -> Iterator[Engine]:
 
 
 def decode(
-    engine: Engine, clip: Clip, target: Bundle, *, draft: bool = True, language: str = "en"
+    engine: Engine,
+    clip: Clip,
+    target: Bundle,
+    *,
+    draft: bool = True,
+    method: str | None = None,
+    language: str = "en",
 ) -> tuple[list[tuple[int, ...]], list[Event], Counters]:
-    run = engine.start(draft)
+    run = engine.start(draft, method=method)
     ids = prompt(target, language)
     with AudioFile(clip.path) as audio:
         for piece in windows(audio):
@@ -61,7 +68,8 @@ def decode(
     events: list[Event] = []
     while not (events and isinstance(events[-1], RunFinished)):
         events += run.poll(1.0)
-    tokens = [e.tokens for e in events if isinstance(e, WindowFinished)]
+    finished = {e.window: e.tokens for e in events if isinstance(e, WindowFinished)}
+    tokens = [finished[window] for window in sorted(finished)]
     return tokens, events, run.counters()
 
 
@@ -98,6 +106,27 @@ def test_every_strategy_says_what_the_target_says(whole: bool) -> None:
             assert row.accepted_length is not None and row.accepted_length > 1, row.label
         if contender.drafter == "oracle":
             assert row.acceptance == 1.0
+
+
+@pytest.mark.parametrize(
+    ("drafter", "methods"),
+    [("moonshine-tiny-en", METHODS), ("whisper-tiny.en", ("coupled", "pearl"))],
+)
+def test_every_method_says_what_the_target_says(
+    target: Bundle, drafters: dict[str, Bundle], drafter: str, methods: tuple[str, ...]
+) -> None:
+    # Two windows, and the first is three times as long as what Moonshine takes at once.
+    clip = next(clip for clip in ENGLISH if clip.path.stem == "hope")
+    with Engine.open(target, drafters[drafter], make_plan("coupled", 6)) as engine:
+        alone, _, _ = decode(engine, clip, target, draft=False)
+        assert len(alone) == 2
+        for method in methods:
+            tokens, events, counters = decode(engine, clip, target, method=method)
+            assert tokens == alone, method
+            assert not [event for event in events if isinstance(event, DrafterLost)], method
+            if method in ("coupled", "adaptive", "pearl"):
+                # However busy the machine is, and so of use beyond the first piece.
+                assert counters.accepted > counters.committed // 3, method
 
 
 @pytest.mark.parametrize("clip", CLIPS, ids=lambda clip: clip.path.stem)

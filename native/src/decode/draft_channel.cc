@@ -37,7 +37,7 @@ std::optional<DraftRequest> DraftChannel::Next() {
 void DraftChannel::Answer(DraftReply reply) {
   {
     const std::lock_guard lock(mutex_);
-    if (closed_) return;  // too late: it must not be taken for the reply to a later request
+    if (closed_) return;
     reply_ = std::move(reply);
   }
   changed_.notify_all();

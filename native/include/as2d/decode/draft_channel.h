@@ -39,17 +39,18 @@ class DraftChannel {
   DraftChannel& operator=(const DraftChannel&) = delete;
 
   /// Target lane: hands a request over; never blocks. The reply before it must have been waited
-  /// for.
+  /// for. Does nothing once closed.
   void Ask(DraftRequest request);
 
-  /// Target lane: blocks for the reply to the last request. None when there is no drafter any more;
-  /// none at once from then on.
+  /// Target lane: blocks for the reply to the last request. None once closed, or when it does not
+  /// come in time, which closes it.
   std::optional<DraftReply> Wait();
 
   /// Draft lane: blocks for a request. None when there will be none.
   std::optional<DraftRequest> Next();
 
-  /// Draft lane: answers the request.
+  /// Draft lane: answers the request. Does nothing once closed: a reply that comes too late must
+  /// not be taken for the next one.
   void Answer(DraftReply reply);
 
   /// Any thread: nobody waits from now on.
