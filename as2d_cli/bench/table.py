@@ -36,7 +36,8 @@ def print_table(rows: Sequence[Row], console: Console, *, all_columns: bool = Fa
     """One line a row, never wrapped.
 
     Args:
-        all_columns: even if the console is too narrow; else the columns that matter most.
+        all_columns: even if the console is too narrow; else the columns that matter most of those
+            that tell anything.
     """
     columns = _COLUMNS
     cells = {column.heading: [column.cell(row) for row in rows] for column in columns}
@@ -47,7 +48,8 @@ def print_table(rows: Sequence[Row], console: Console, *, all_columns: bool = Fa
     room = max(map(cell_len, ["method", *labels]))
     if not all_columns:
         room = min(room, max(_LEAST_LABEL, console.width // 2))
-        columns = _fitting(columns, widths, console.width - room)
+        told = [c for c in columns if set(cells[c.heading]) != {"-"}]
+        columns = _fitting(told, widths, console.width - room)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     table.add_column("method", no_wrap=True, width=room)
     for column in columns:
@@ -84,7 +86,8 @@ _PRIORITY = (
 def _fitting(columns: Sequence[_Column], widths: dict[str, int], room: int) -> list[_Column]:
     """The most important ones that fit, in their usual order."""
     kept = set()
-    for heading in _PRIORITY:
+    there = {column.heading for column in columns}
+    for heading in (heading for heading in _PRIORITY if heading in there):
         if widths[heading] > room:
             break
         room -= widths[heading]

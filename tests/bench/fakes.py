@@ -69,7 +69,7 @@ class FakeMachine:
         cores: of the machine.
         says: the text of a window of so many seconds, whoever runs.
         takes: seconds of a run.
-        before: called before each run is over, with its number; may raise.
+        before: called before a run is over; may raise.
         loses: names of jobs whose drafter fails.
         broken: drafters that cannot be loaded.
         row_invariance: of the target.
@@ -84,7 +84,6 @@ class FakeMachine:
     broken: Sequence[str] = ()
     row_invariance: str = "any"
     jobs: list[Job] = field(default_factory=list)
-    open: int = 0
 
     @property
     def names(self) -> list[str]:

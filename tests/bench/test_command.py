@@ -173,6 +173,7 @@ def test_a_terminal_gets_what_fits(clips: str) -> None:
     for columns in (40, 80, 120):
         ran = run_bench(machine(), clips, "--drafters", "x", terminal=True, columns=columns)
         plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", ran.stdout)
+        assert "100%" in plain and "left" in plain
         at = plain.index("method ")
         table = [line for line in plain[at:].split("\n") if line][:3]
         assert max(map(len, table)) <= columns

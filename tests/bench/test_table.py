@@ -124,6 +124,13 @@ def test_what_cannot_be_told_is_a_dash() -> None:
     assert "None" not in cells
 
 
+def test_a_column_without_a_figure_takes_no_room_on_a_terminal() -> None:
+    silent = row("x", peak_memory_bytes=None, wer=None)
+    assert "memory" not in page(silent, columns=200)[0]
+    assert "memory" in page(silent, LONG, columns=200)[0]
+    assert "memory" in page(silent, columns=1000, all_columns=True)[0], "pipes like it steady"
+
+
 def test_differences_in_what_was_left_out_are_counted() -> None:
     _, line = page(row("x", differing=1, flagged=row("x", differing=2)), columns=80)
     assert "3 differ" in line
