@@ -53,13 +53,11 @@ class Seat:
 
     Attributes:
         load_seconds: what opening took, conversion apart.
-        encoded: recording and index of the windows of its last run.
         lost: why its drafter is of no use, or None.
     """
 
     engine: BenchEngine
     load_seconds: float
-    encoded: frozenset[tuple[int, int]] = frozenset()
     lost: str | None = None
 
 

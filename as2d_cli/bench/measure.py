@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from as2d_cli.audio.downmix import Samples
 from as2d_cli.audio.windows import AudioWindow
 from as2d_cli.bench.contenders import Contender
@@ -115,16 +113,9 @@ def run_unit(
 ) -> Ran:
     """Runs a contender on a unit.
 
-    A model does not encode samples anew that are those it encoded last, so both lanes get another
-    window in between.
-
     Raises:
         As2dError: the target failed.
     """
-    pieces = frozenset((unit.recording, piece.index) for piece in unit.pieces)
-    if seat.encoded & pieces:
-        _forget(seat.engine, contender, target, unit.language)
-    seat.encoded = pieces
     samples = [window.samples for window in windows]
     return decode(seat.engine, contender, samples, target, unit.language)
 
@@ -200,17 +191,3 @@ def _spans(events: Iterable[Event], end: float) -> Iterator[Span]:
 
 def _span(begin: LaneChanged, end: float) -> Span:
     return Span(begin.lane, begin.activity, begin.window, begin.seconds, end)
-
-
-def _forget(engine: BenchEngine, contender: Contender, target: Model, language: str) -> None:
-    """Makes the models encode something else."""
-    other = np.zeros(1, np.float32)
-    ids = prompt(target, language)
-    run = _start(engine, contender)
-    try:
-        run.submit(Window(0, 0.0, other, ids, 1, language))
-        run.finish()
-        _events(run)
-    except BaseException:
-        run.cancel()
-        raise

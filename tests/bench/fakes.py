@@ -23,9 +23,6 @@ from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.tasks.models import Backend, EngineFace, Model, PlanFace
 from tests.fakes import LANGUAGES, FakeModel, Ran, tokens_of
 
-NOTHING = "nothing"
-"""What runs that make an engine forget its last encoding are called in the log."""
-
 
 @dataclass(frozen=True)
 class Job:
@@ -48,9 +45,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """``target``, ``as2d x 8``, ``as2d oracle 8``; and NOTHING."""
-        if self.seconds == (1 / RATE,):
-            return NOTHING
+        """``target``, ``as2d x 8``, ``as2d oracle 8``."""
         if self.method == "target":
             return "target" if self.exact else "target (one row)"
         drafter = self.drafter or ("oracle" if self.script is not None else "?")

@@ -10,11 +10,9 @@ import numpy as np
 from as2d_cli.audio.windows import AudioWindow
 from as2d_cli.bench.contenders import Contender
 from as2d_cli.bench.dataset import Clip
-from as2d_cli.bench.engines import Seat
-from as2d_cli.bench.measure import Turn, decode, run_unit, schedule
+from as2d_cli.bench.measure import Turn, decode, schedule
 from as2d_cli.bench.units import Piece, Unit
 from as2d_cli.decoding import Engine, Plan
-from tests.bench.fakes import FakeMachine
 from tests.fakes import LANGUAGES, FakeModel
 
 TEXT = {0: tuple(range(10, 60)), 1: tuple(range(100, 130))}
@@ -84,31 +82,3 @@ def unit(*indexes: int) -> Unit:
 
 def windows(work: Unit) -> list[AudioWindow]:
     return [AudioWindow(p.index, p.first, np.full(p.count, 0.5, np.float32)) for p in work.pieces]
-
-
-def test_models_encode_something_else_between_equal_windows() -> None:
-    machine = FakeMachine()
-    target = machine.backend().ensure("whisper-base", True)
-    with machine.backend().open(target, FakeModel("x"), Plan("as2d", (0,), (1,), 8)) as engine:
-        seat = Seat(engine, 0.0)  # type: ignore[arg-type]
-        first, second, both = unit(0), unit(1), unit(0, 1)
-        entrants = {"target": Contender("target"), "as2d x 8": Contender("as2d", "x", 8)}
-        for name, work in [
-            ("target", first),
-            ("as2d x 8", first),
-            ("as2d x 8", second),
-            ("target", both),
-            ("target", first),
-        ]:
-            run_unit(seat, entrants[name], work, windows(work), target)
-    # The drafter has an encoding of its own, so it takes part.
-    assert [(job.name, job.method) for job in machine.jobs] == [
-        ("target", "target"),
-        ("nothing", "as2d"),
-        ("as2d x 8", "as2d"),
-        ("as2d x 8", "as2d"),
-        ("nothing", "target"),
-        ("target", "target"),
-        ("nothing", "target"),
-        ("target", "target"),
-    ]

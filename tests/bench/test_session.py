@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from as2d_cli.bench.session import BenchRequest, Session
-from tests.bench.fakes import NOTHING, FakeMachine, Notes
+from tests.bench.fakes import FakeMachine, Notes
 from tests.fakes import tone, write_wav
 
 
@@ -47,7 +47,7 @@ def test_methods_without_a_drafter_run_where_the_target_runs_alone(clip: Path) -
     fake = FakeMachine(cores=4, takes=lambda job: 1.0 if job.cores == 2 else 2.0)
     session = Session(request(clip, "lookup", "as2d", whole=True), fake.backend(), Notes())
     session.run()
-    cores = {job.method: job.cores for job in fake.jobs if job.name != NOTHING}
+    cores = {job.method: job.cores for job in fake.jobs}
     assert cores == {"target": 2, "lookup": 2, "as2d": 3}
     assert {job.drafter for job in fake.jobs if job.method == "lookup"} == {None}
 
