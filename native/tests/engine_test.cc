@@ -91,26 +91,23 @@ constexpr Method kMethods[] = {Method::kTarget, Method::kAs2d,  Method::kCoupled
                                Method::kPearl,  Method::kMulti, Method::kLookup,  Method::kBatched};
 
 TEST(EngineTest, EveryMethodWithEveryDrafterSaysTheSame) {
-  const Texts alone = Alone();
+  constexpr int kWindows = 2;
   Engine engine = MakeEngine();
+  const Texts alone = Collect(*Begin(engine, Method::kTarget, 0, kWindows));
   for (const char* const drafter : {"one", "two"}) {
     const bool itself = *drafter == 'o';
     engine.LoadDrafter(BundlePath(drafter), {});
     for (const Method method : kMethods) {
       if (!itself && !NeedsDrafter(method)) continue;
-      for (const std::size_t budget : {2U, 8U}) {
-        SCOPED_TRACE(std::string(drafter) + " " + std::to_string(static_cast<int>(method)) + " " +
-                     std::to_string(budget));
-        const auto run = Begin(engine, method, budget);
-        std::string lost;
-        EXPECT_EQ(Collect(*run, &lost), alone);
-        EXPECT_EQ(lost, "");
-        const Counters& counters = run->counters();
-        const bool coupled = method == Method::kCoupled || method == Method::kPearl;
-        if (itself && coupled) {
-          EXPECT_GT(counters.proposed.Get(), 0);
-          EXPECT_EQ(counters.accepted.Get(), counters.proposed.Get());
-        }
+      SCOPED_TRACE(std::string(drafter) + " " + std::to_string(static_cast<int>(method)));
+      const auto run = Begin(engine, method, 5, kWindows);
+      std::string lost;
+      EXPECT_EQ(Collect(*run, &lost), alone);
+      EXPECT_EQ(lost, "");
+      const Counters& counters = run->counters();
+      if (itself && (method == Method::kCoupled || method == Method::kPearl)) {
+        EXPECT_GT(counters.proposed.Get(), 0);
+        EXPECT_EQ(counters.accepted.Get(), counters.proposed.Get());
       }
     }
   }
@@ -118,14 +115,13 @@ TEST(EngineTest, EveryMethodWithEveryDrafterSaysTheSame) {
 
 TEST(EngineTest, ABatchSaysWhatOneWindowAtATimeDoes) {
   const Texts alone = Alone();
-  for (const std::size_t windows : {0U, 2U, 3U, 1000U}) {
+  for (const std::size_t windows : {0U, 2U, 1000U}) {
     Engine engine = MakeEngine();
     const auto run = Begin(engine, Method::kBatched, windows);
     EXPECT_EQ(Collect(*run), alone) << windows;
     EXPECT_EQ(run->counters().windows.Get(), 3);
     // The slots that are there now change nothing for the others.
     EXPECT_EQ(Collect(*Begin(engine, Method::kLookup, 4)), alone);
-    EXPECT_EQ(Collect(*Begin(engine, Method::kBatched, 2)), alone);
   }
 }
 

@@ -89,9 +89,7 @@ TEST(Tensor, RefusesWhatItCannotBe) {
   EXPECT_EQ(ErrorOf([&] { tensor.View({9}); }), "tensor [2,4]: too small for a view of [9]");
   EXPECT_EQ(ErrorOf([&] { tensor.values<std::int64_t>(); }),
             "tensor [2,4]: holds float32, not int64");
-  EXPECT_EQ(ErrorOf([&] {
-              Tensor(runtime, ElementType::kFloat32, {2, -2});
-            }),
+  EXPECT_EQ(ErrorOf([&] { Tensor(runtime, ElementType::kFloat32, {2, -2}); }),
             "tensor [2,-2]: a dimension is negative");
   EXPECT_EQ(ErrorOf([&] { Tensor(runtime, ElementType::kUnknown, {2}); }),
             "tensor [2]: unknown type");
