@@ -14,6 +14,7 @@ import typer
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.limits import MAX_BUDGET
+from as2d_cli.methods import METHODS
 
 if TYPE_CHECKING:
     from as2d_cli.bench.results import Results
@@ -47,7 +48,7 @@ def _bench(
     ] = None,
     target: Annotated[str, typer.Option(metavar="ID|PATH", help="The target.")] = "whisper-base",
     methods: Annotated[
-        str, typer.Option(metavar="LIST", help="Strategies; a wrong name shows the right ones.")
+        str, typer.Option(metavar="LIST", help=f"Of {', '.join(METHODS)}.")
     ] = "target,as2d",
     drafters: Annotated[
         str,
@@ -108,8 +109,6 @@ def _bench(
       realigned         times that candidates began elsewhere than the last left off
     """
     from as2d_cli.bench.session import BenchRequest
-    from as2d_cli.methods import METHODS
-
     environment: Environment = ctx.obj
     request = BenchRequest(
         sources=sources or [],

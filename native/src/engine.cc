@@ -32,10 +32,11 @@ std::shared_ptr<const Vocabulary> LoadVocabulary(const Bundle& bundle) {
 
 std::shared_ptr<DraftModel> MakeDraftModel(const std::shared_ptr<const Runtime>& runtime,
                                            const Bundle& bundle,
-                                           const std::shared_ptr<WorkerPool>& pool) {
+                                           const std::shared_ptr<WorkerPool>& pool, bool brief) {
   const std::string& family = bundle.Text("family");
   if (family == "whisper") {
-    return std::make_shared<WhisperDrafter>(std::make_shared<WhisperModel>(runtime, bundle, pool));
+    return std::make_shared<WhisperDrafter>(std::make_shared<WhisperModel>(runtime, bundle, pool),
+                                            brief);
   }
   if (family == "moonshine") return std::make_shared<MoonshineDrafter>(runtime, bundle, pool);
   throw Error(bundle.folder().string() + ": no driver for the family '" + family + "'");
@@ -88,7 +89,9 @@ bool NeedsDrafter(Method method) {
 
 Engine::Engine(const std::filesystem::path& ort_library, const std::filesystem::path& target,
                const LaneCores& target_lane)
-    : runtime_(Runtime::Open(ort_library)), target_lane_(std::make_shared<Lane>()) {
+    : runtime_(Runtime::Open(ort_library)),
+      target_folder_(target),
+      target_lane_(std::make_shared<Lane>()) {
   const Bundle bundle = Bundle::Open(target);
   if (bundle.Text("family") != "whisper") {
     throw Error(target.string() + ": a model of the family '" + bundle.Text("family") +
@@ -122,7 +125,10 @@ void Engine::LoadDrafter(const std::filesystem::path& drafter, const LaneCores& 
   lane->pool = MakePool("as2d-draft", draft_lane);
   lane->crew = crew_->AddLane(lane->pool);
   auto made = std::make_shared<Drafter>();
-  made->model = MakeDraftModel(runtime_, bundle, lane->pool);
+  // The target as its own drafter shows what a perfect drafter gains, and so must be one.
+  std::error_code none;
+  const bool is_target = std::filesystem::equivalent(drafter, target_folder_, none);
+  made->model = MakeDraftModel(runtime_, bundle, lane->pool, !is_target);
   const auto vocabulary = LoadVocabulary(bundle);
   if (*vocabulary != *vocabulary_) {
     made->make_retokenizer = Crossing{vocabulary, vocabulary_, tokenizer_};
@@ -143,8 +149,8 @@ void Engine::SetDrafter(std::shared_ptr<ScriptedDrafter> drafter) {
 std::string DraftAlone(const std::filesystem::path& ort_library,
                        const std::filesystem::path& drafter, Window window) {
   const Bundle bundle = Bundle::Open(drafter);
-  const auto model =
-      MakeDraftModel(Runtime::Open(ort_library), bundle, WorkerPool::Unpinned("as2d-draft", 1));
+  const auto model = MakeDraftModel(Runtime::Open(ort_library), bundle,
+                                    WorkerPool::Unpinned("as2d-draft", 1), false);
   const auto vocabulary = LoadVocabulary(bundle);
   std::vector<TokenId> tokens;
   model->Begin(window);

@@ -245,7 +245,6 @@ TEST(EngineTest, RefusesABundleThatDoesNotDescribeItsGraphs) {
   for (const auto& [line, replacement] : std::vector<std::pair<std::string, std::string>>{
            {"context: ", "context: 1000"},
            {"vocabulary_size: ", "vocabulary_size: 100000"},
-           {"window_samples: ", "window_samples: 16000"},
            {"family: ", "family: moonshine"},
            {"family: ", "family: whisper\nlanguage: en 1\nlanguage: de 2"}}) {
     const ChangedBundle bundle(line, replacement);

@@ -205,6 +205,13 @@ TEST_F(SlotsTest, RefusesRowsThatDoNotFit) {
   EXPECT_ANY_THROW(target_.Encode(SoundOf(0), 1));
 }
 
+TEST_F(WhisperTest, TheSameSamplesAreEncodedAnew) {
+  // What is compared on the same window must do the same work. A call that works sees the cancel.
+  target_.Encode(SoundOf(0), 0);
+  target_.Cancel();
+  EXPECT_THROW(target_.Encode(SoundOf(0), 0), Cancelled);
+}
+
 class FollowTest : public WhisperTest {
  protected:
   static Tokens Next(WhisperDrafter& drafter, std::size_t count) {
@@ -224,7 +231,7 @@ class FollowTest : public WhisperTest {
 
 TEST_F(FollowTest, SaysWhatADrafterWouldThatHasComputedNothingYet) {
   constexpr std::size_t kCount = 6;
-  WhisperDrafter drafter(model_);
+  WhisperDrafter drafter(model_, false);
   const std::shared_ptr<WhisperModel> other = LoadModel();
   drafter.Begin(window_);
   const Tokens text = Next(drafter, 12);
@@ -240,7 +247,7 @@ TEST_F(FollowTest, SaysWhatADrafterWouldThatHasComputedNothingYet) {
        {text, first(text, 7), first(changed, 6), changed, longer, first(longer, 14), first(text, 1),
         Tokens{}, Tokens{9, 8, 7}, first(text, 11)}) {
     drafter.Follow(history);
-    WhisperDrafter fresh(other);
+    WhisperDrafter fresh(other, false);
     fresh.Begin(window_);
     fresh.Follow(history);
     EXPECT_EQ(Next(drafter, kCount), Next(fresh, kCount));
@@ -251,7 +258,7 @@ TEST_F(FollowTest, SaysWhatADrafterWouldThatHasComputedNothingYet) {
 }
 
 TEST_F(FollowTest, WorksBeforeTheEncoderAndAfterTheEnd) {
-  WhisperDrafter drafter(model_);
+  WhisperDrafter drafter(model_, false);
   drafter.Begin(window_);
   const Tokens text = Next(drafter, 8);
   drafter.Begin(window_);
@@ -266,7 +273,7 @@ TEST_F(FollowTest, WorksBeforeTheEncoderAndAfterTheEnd) {
 }
 
 TEST_F(FollowTest, AHistoryThatFillsTheContextEndsTheDraft) {
-  WhisperDrafter drafter(model_);
+  WhisperDrafter drafter(model_, false);
   drafter.Begin(window_);
   Next(drafter, 1);
   const auto room = static_cast<std::size_t>(model_->context() - 2);
@@ -281,6 +288,43 @@ TEST_F(FollowTest, AHistoryThatFillsTheContextEndsTheDraft) {
   }
   drafter.Follow(Tokens(3, 5));
   EXPECT_EQ(Next(drafter, 2).size(), 2U);
+}
+
+using BriefTest = FollowTest;
+
+TEST_F(BriefTest, AWholeWindowIsEncodedAsEver) {
+  const std::vector<float> sound = Sound(model_->window_samples(), 0.01F);
+  Said whole;
+  Said brief;
+  target_.Encode(sound, 0);
+  GoOn(target_.Prompt(prompt_, 0), first_at_, 10, &whole);
+  model_->EncodeBriefly(sound);
+  GoOn(target_.Prompt(prompt_, 0), first_at_, 10, &brief);
+  EXPECT_EQ(whole, brief);
+}
+
+TEST_F(BriefTest, LeavesNothingBehind) {
+  const Said before = Straight(0, 10);
+  for (const std::size_t samples : {0U, 1U, 16000U, 100000U}) {
+    model_->EncodeBriefly(Sound(samples, 0.02F));
+    Said said;
+    GoOn(target_.Prompt(prompt_, 0), first_at_, 4, &said);
+    EXPECT_EQ(Straight(0, 10), before) << samples;
+  }
+}
+
+TEST_F(BriefTest, SaysNoMoreThanAnybodyCanAndEndsWhereItLoops) {
+  for (const int pitch : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    window_.samples = Sound(32000, 0.01F * static_cast<float>(pitch));
+    WhisperDrafter brief(model_, true);
+    brief.Begin(window_);
+    const Tokens text = Next(brief, 1000);
+    EXPECT_LE(text.size(), 12U + 7 * 2);
+    // Only the end may be said for the third time.
+    for (std::size_t end = 3; end < text.size(); ++end) {
+      EXPECT_FALSE(text[end - 1] == text[end - 2] && text[end - 2] == text[end - 3]);
+    }
+  }
 }
 
 }  // namespace

@@ -139,11 +139,13 @@ class Whisper:
 def write_encoder(model: Whisper, path: Path) -> list[Path]:
     """Write the encoder graph; returns the files written.
 
-    Input ``audio`` float32 [1, 480000], 16 kHz, zero padded. Outputs for every decoder layer the
-    8-bit keys and values of the audio in tiles, and their scales, as ``audio_tensors`` lists them.
+    Input ``audio`` float32 [1, samples], 16 kHz: 480000 samples, zero padded, are a window as
+    Whisper was trained on. Less, a multiple of 5120, is good enough for a drafter, and cheaper.
+    Outputs for every decoder layer the 8-bit keys and values of the audio in tiles, and their
+    scales, as ``audio_tensors`` lists them.
     """
     graph = GraphBuilder("whisper_encoder")
-    audio = graph.input("audio", FLOAT, [1, mel.WINDOW_SAMPLES])
+    audio = graph.input("audio", FLOAT, [1, "samples"])
     bands = model.encoder.convolutions[0].weight.shape[1]
     x = _subsample(graph, log_mel(graph, audio, bands), model.encoder)
     x = _encoder_layers(graph, x, model)
@@ -199,20 +201,20 @@ def write_decoder(model: Whisper, path: Path, language_tokens: Sequence[int]) ->
     return graph.save(path)
 
 
-def audio_tensors(model: Whisper, layer: int) -> list[tuple[str, int, list[int]]]:
+def audio_tensors(model: Whisper, layer: int) -> list[tuple[str, int, list[int | str]]]:
     """What the encoder hands to one slot of a decoder layer: names, ONNX element types, shapes.
 
-    ``cross_k_{l}`` uint8 [heads, P, head size / 4, 16, 4] with P = ceil(positions / 16), and
-    ``cross_v_{l}`` int8 [heads, head size / 16, 4 P, 16, 4], each with the scale of every
-    dimension of a head, ``cross_k_scale_{l}`` and ``cross_v_scale_{l}`` float32 [heads, head size].
-    Keys have 128 added. Positions beyond the last are never looked at.
+    ``cross_k_{l}`` uint8 [heads, tiles, head size / 4, 16, 4] with a tile for every 16 of the
+    audio's positions, of which there is one for 320 samples, and ``cross_v_{l}`` int8 [heads, head
+    size / 16, 4 tiles, 16, 4], each with the scale of every dimension of a head,
+    ``cross_k_scale_{l}`` and ``cross_v_scale_{l}`` float32 [heads, head size]. Keys have 128 added.
+    Positions beyond the last of a window are never looked at.
     """
     heads, size = model.decoder_heads, model.head_size
-    tiles = -(-model.audio_positions // 16)
     return [
-        (f"cross_k_{layer}", UINT8, [heads, tiles, size // 4, 16, 4]),
+        (f"cross_k_{layer}", UINT8, [heads, "tiles", size // 4, 16, 4]),
         (f"cross_k_scale_{layer}", FLOAT, [heads, size]),
-        (f"cross_v_{layer}", INT8, [heads, size // 16, 4 * tiles, 16, 4]),
+        (f"cross_v_{layer}", INT8, [heads, size // 16, "value_steps", 16, 4]),
         (f"cross_v_scale_{layer}", FLOAT, [heads, size]),
     ]
 
@@ -233,7 +235,7 @@ def run_places(
 
 
 def log_mel(graph: GraphBuilder, audio: str, bands: int) -> str:
-    """Whisper's log-mel features of ``audio`` [1, 480000] as [1, 3000, bands]; see ``mel``."""
+    """Whisper's log-mel features of ``audio`` [1, samples], [1, samples / 160, bands]: ``mel``."""
     tables = [graph.constant(mel.fourier_tiles()), graph.constant(mel.filter_rows(bands))]
     return graph.node("LogMel", [audio, *tables], domain=AS2D, hop=mel.HOP)
 

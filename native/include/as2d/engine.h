@@ -98,6 +98,7 @@ class Engine {
 
   const std::shared_ptr<Crew> crew_ = Crew::Make();
   std::shared_ptr<Runtime> runtime_;
+  const std::filesystem::path target_folder_;
   std::shared_ptr<WhisperModel> whisper_;  // null for a scripted target
   std::shared_ptr<TargetModel> target_;
   // Read by both lanes, and by a draft lane that was left behind.

@@ -220,11 +220,13 @@ class CrossAttention {
     const std::size_t rows = query.rows();
     const std::size_t width = query.last();
     const std::size_t size = width / heads_;
-    const std::size_t padded = Panels(positions_) * kPanel;
     Require(size * heads_ == width && size % kPanel == 0 && size <= kMostHeadSize,
             "the heads do not fit the width");
-    Require(positions_ <= kMostPositions, "too many positions");
-    const std::size_t slots = key.shape.empty() ? 0 : key.at(0);
+    Require(key.shape.size() == 6 && key.at(2) > 0, "the keys are not in tiles");
+    const std::size_t slots = key.at(0);
+    const std::size_t padded = key.at(2) * kPanel;
+    const std::size_t positions = std::min(positions_, padded);
+    Require(padded < positions + kPanel && positions <= kMostPositions, "too many positions");
     const std::size_t elements = width * padded;
     Require(key.size() == slots * elements && value.size() == slots * elements &&
                 key_scale.size() == slots * width && value_scale.size() == slots * width,
@@ -239,7 +241,7 @@ class CrossAttention {
       const std::size_t at = group.slot * heads_ + head;
       const std::size_t to = group.row * width + head * size;
       kernels::Best().cross_attention(
-          query.data + to, width, group.rows, width, size, positions_,
+          query.data + to, width, group.rows, width, size, positions,
           {key.data + at * padded * size, key_scale.data + at * size,
            value.data + at * padded * size, value_scale.data + at * size},
           y + to);

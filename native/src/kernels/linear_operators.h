@@ -160,7 +160,8 @@ class Linear {
       shape[1] = static_cast<std::int64_t>(rows.count);
     }
     shape.back() = static_cast<std::int64_t>(layer.outputs);
-    Require(residual.data == nullptr || residual.size() == rows.count * layer.outputs,
+    Require(residual.data == nullptr ||
+                (residual.last() == layer.outputs && residual.rows() >= rows.count),
             "the residual does not fit the output");
     float* const y = call.Output<float>(0, shape);
     if (rows.count <= kTaskRows) {

@@ -21,6 +21,35 @@ SessionOptions OptionsFor(std::shared_ptr<WorkerPool> pool, int threads) {
   return options;
 }
 
+constexpr std::size_t kTileSamples = 16 * 320;  // the encoder has a position for 320 samples
+// Words at the very end of the audio come out worse without it.
+constexpr std::size_t kSilenceAfter = 16000;
+// A draft that says more is in a loop: fast speech has five tokens a second. The spare ones are for
+// short audio.
+constexpr std::size_t kTokensPerSecond = 7;
+constexpr std::size_t kSpareTokens = 12;
+// So is one that says the same so many times in a row.
+constexpr std::size_t kRepeats = 3;
+constexpr std::size_t kLongestRepeat = 32;
+
+bool EndsInALoop(std::span<const TokenId> text) {
+  for (std::size_t length = 1; length <= kLongestRepeat && length * kRepeats <= text.size();
+       ++length) {
+    const auto tail = text.last(length * kRepeats);
+    if (std::ranges::equal(tail.first(length * (kRepeats - 1)), tail.subspan(length))) return true;
+  }
+  return false;
+}
+
+/// The shape of what the encoder says of one window, or the decoder hears of several, with the
+/// dimension that depends on the audio's length filled in: the only one left open beside the slots.
+Shape AudioShape(const ValueInfo& info, std::size_t tiles) {
+  Shape shape = info.shape;
+  const auto count = static_cast<std::int64_t>(tiles);
+  std::ranges::replace(shape, -1, info.name.starts_with("cross_v") ? 4 * count : count);
+  return shape;
+}
+
 /// One more row of a text that begins with rows[0] at position 0.
 void AppendRow(TokenId token, int slot, std::vector<Row>* rows) {
   const int at = static_cast<int>(rows->size());
@@ -44,7 +73,9 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
       window_samples_(static_cast<std::size_t>(bundle.Number("window_samples", 1, 1 << 24))),
       end_token_(bundle.RequiredToken("end")),
       even_rows_only_(bundle.Text("row_invariance") == "even"),
-      canceller_(runtime) {
+      canceller_(runtime),
+      window_tiles_((window_samples_ + kTileSamples - 1) / kTileSamples),
+      tiles_(window_tiles_) {
   encoder_ = Session::Load(runtime, bundle.File("encoder"), OptionsFor(pool, 0));
   decoder_ = Session::Load(runtime, bundle.File("decoder"), OptionsFor(pool, 1));
 
@@ -107,31 +138,20 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
 void WhisperModel::ReserveSlots(int slots) {
   if (slots <= slots_) return;
   const std::shared_ptr<const Runtime>& runtime = encoder_->runtime();
-  const auto with_slots = [&](const ValueInfo& info) {
-    Shape shape = info.shape;
-    shape[0] = slots;
-    return Tensor(runtime, info.type, std::move(shape));
-  };
   // Nothing is let go before all is there: without memory for more, the model still works.
   std::vector<std::pair<std::string, Tensor>> cross;
   std::vector<std::pair<std::string, Tensor>> cache;
-  std::vector<std::unique_ptr<Binding>> bindings;
   for (const ValueInfo& output : encoder_->outputs()) {
-    cross.emplace_back(output.name, with_slots(*decoder_->FindInput(output.name)));
+    Shape shape = AudioShape(output, window_tiles_);
+    shape.insert(shape.begin(), slots);
+    cross.emplace_back(output.name, Tensor(runtime, output.type, std::move(shape)));
   }
   for (const ValueInfo& input : decoder_->inputs()) {
     if (!input.name.starts_with("past_")) continue;
-    cache.emplace_back(input.name.substr(std::string("past_").size()), with_slots(input));
-  }
-  for (int slot = 0; slot < slots; ++slot) {
-    auto binding = std::make_unique<Binding>(encoder_);
-    binding->BindInput("audio", audio_);
-    for (const auto& [name, tensor] : cross) {
-      const std::size_t one = tensor.size() / static_cast<std::size_t>(slots);
-      binding->BindOutput(name, tensor.View(encoder_->FindOutput(name)->shape,
-                                            static_cast<std::size_t>(slot) * one));
-    }
-    bindings.push_back(std::move(binding));
+    Shape shape = input.shape;
+    shape[0] = slots;
+    cache.emplace_back(input.name.substr(std::string("past_").size()),
+                       Tensor(runtime, input.type, std::move(shape)));
   }
   if (detected_) {  // slot 0 is to be used again
     for (std::size_t i = 0; i < cross_.size(); ++i) {
@@ -140,16 +160,48 @@ void WhisperModel::ReserveSlots(int slots) {
     }
   }
   steps_.clear();
-  encoder_bindings_ = std::move(bindings);
+  encoder_bindings_.clear();
   cross_ = std::move(cross);
   cache_ = std::move(cache);
   slots_ = slots;
 }
 
+void WhisperModel::SetTiles(std::size_t tiles) {
+  if (tiles == tiles_) return;
+  tiles_ = tiles;
+  steps_.clear();
+  encoder_bindings_.clear();
+}
+
+Binding& WhisperModel::EncoderOf(int slot) {
+  std::unique_ptr<Binding>& binding = encoder_bindings_[slot];
+  if (binding) return *binding;
+  auto made = std::make_unique<Binding>(encoder_);
+  const std::size_t samples = std::min(window_samples_, tiles_ * kTileSamples);
+  made->BindInput("audio", audio_.View({1, static_cast<std::int64_t>(samples)}));
+  for (const auto& [name, tensor] : cross_) {
+    const Shape shape = AudioShape(*encoder_->FindOutput(name), tiles_);
+    std::size_t one = 1;
+    for (const std::int64_t size : shape) one *= static_cast<std::size_t>(size);
+    made->BindOutput(name, tensor.View(shape, static_cast<std::size_t>(slot) * one));
+  }
+  binding = std::move(made);
+  return *binding;
+}
+
 void WhisperModel::Encode(std::span<const float> samples, int slot) {
   const bool done = slot == 0 && detected_ && std::ranges::equal(samples, *detected_);
   if (slot == 0) detected_.reset();
-  if (!done) RunEncoder(samples, slot);
+  if (done) return;
+  SetTiles(window_tiles_);
+  RunEncoder(samples, slot);
+}
+
+void WhisperModel::EncodeBriefly(std::span<const float> samples) {
+  detected_.reset();
+  const std::size_t tiles = (samples.size() + kSilenceAfter + kTileSamples - 1) / kTileSamples;
+  SetTiles(std::min(tiles, window_tiles_));
+  RunEncoder(samples, 0);
 }
 
 void WhisperModel::RunEncoder(std::span<const float> samples, int slot) {
@@ -160,7 +212,8 @@ void WhisperModel::RunEncoder(std::span<const float> samples, int slot) {
   const std::span<float> audio = audio_.values<float>();
   const auto end = std::copy(samples.begin(), samples.end(), audio.begin());
   std::fill(end, audio.end(), 0.0F);
-  encoder_bindings_.at(static_cast<std::size_t>(slot))->Run(&canceller_);
+  if (slot < 0 || slot >= slots_) throw Error("there is no slot " + std::to_string(slot));
+  EncoderOf(slot).Run(&canceller_);
 }
 
 WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, bool begin, bool languages) {
@@ -173,7 +226,11 @@ WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, bool begin, bool lang
   binding.BindInput("positions", positions_.View({count}));
   binding.BindInput("places", places_.View({count, 4}));
   binding.BindInput("suppress", begin ? begin_suppress_ : suppress_);
-  for (const auto& [name, tensor] : cross_) binding.BindInput(name, tensor);
+  for (const auto& [name, tensor] : cross_) {
+    Shape shape = AudioShape(*encoder_->FindOutput(name), tiles_);
+    shape.insert(shape.begin(), slots_);
+    binding.BindInput(name, tensor.View(std::move(shape)));
+  }
   for (const auto& [suffix, tensor] : cache_) {
     binding.BindInput("past_" + suffix, tensor);
     binding.BindOutput("present_" + suffix, tensor);  // in place
@@ -226,6 +283,7 @@ std::vector<std::pair<std::string, float>> WhisperModel::LanguageProbabilities(
   const auto& languages = bundle_.languages();
   if (languages.empty()) throw Error("this model knows one language only");
   detected_.reset();
+  SetTiles(window_tiles_);
   RunEncoder(samples, 0);
   detected_.emplace(samples.begin(), samples.end());
   // Two rows, for the model may be exact for even numbers only; the second one's result is not
@@ -274,16 +332,21 @@ void WhisperDrafter::Begin(const Window& window) {
   }
   text_.push_back(bundle.RequiredToken("no_timestamps"));
   prompt_ = text_.size();
+  most_tokens_ = static_cast<std::size_t>(model_->context());
+  if (brief_) {
+    const std::size_t said = kSpareTokens + kTokensPerSecond * samples_.size() / 16000;
+    most_tokens_ = std::min(most_tokens_, prompt_ + said);
+  }
 }
 
 bool WhisperDrafter::Next(std::vector<TokenId>* tokens) {
   if (!encoded_) {
-    model_->Encode(samples_, 0);
+    brief_ ? model_->EncodeBriefly(samples_) : model_->Encode(samples_, 0);
     encoded_ = true;
     return true;
   }
   encoding_ = false;
-  if (text_.size() >= static_cast<std::size_t>(model_->context())) return false;
+  if (text_.size() >= most_tokens_) return false;
   rows_.clear();
   for (std::size_t i = cached_; i < text_.size(); ++i) {
     const int at = static_cast<int>(i);
@@ -298,7 +361,8 @@ bool WhisperDrafter::Next(std::vector<TokenId>* tokens) {
   if (next == model_->end_token()) return false;
   text_.push_back(next);
   tokens->push_back(next);
-  return text_.size() < static_cast<std::size_t>(model_->context());
+  if (brief_ && EndsInALoop(std::span(text_).subspan(prompt_))) return false;
+  return text_.size() < most_tokens_;
 }
 
 void WhisperDrafter::Follow(std::span<const TokenId> history) {

@@ -25,7 +25,7 @@ namespace as2d {
 ///   there is no such output; scale turns an output's integers into its weights. K is a multiple of
 ///   4. Rows are quantised to signed 8 bits, one scale a row (Dettmers et al. 2022, "vector-wise").
 ///   With gamma and beta, of their layer norm (epsilon 1e-5); with gelu = 1, GELU (erf) comes after
-///   the bias; the residual is added last. With taps = t, an odd number, and stride = s, row r of
+///   the bias; the residual is added last, and may have more rows. With taps = t, an odd number, and stride = s, row r of
 ///   the result is of rows r*s-(t-1)/2 and following of x, side by side, zero beyond the ends:
 ///   a convolution; K is then t times the width of x.
 /// - FeedForward(x f32 [1,R,W], gamma, beta f32 [W], weight, scale, bias, weight, scale, bias) ->
@@ -50,7 +50,8 @@ namespace as2d {
 ///   [h,d], value i8 [h,d/16,4P,16,4], value_scale f32 [h,d]; P = ceil(T/16); attribute heads. One
 ///   scale a channel; keys are stored with 128 added. d is a multiple of 16.
 /// - CrossAttention(query f32 [1,R,W], those four with slots S in front of their dimensions, places
-///   i32 [R,4]) -> f32 [1,R,W]; attributes heads and positions = T. Of places only the slot counts.
+///   i32 [R,4]) -> f32 [1,R,W]; attributes heads and positions: T, or less where P is smaller
+///   than T needs, 16P. Of places only the slot counts.
 ///   Queries and attention weights are taken at 16 bits, so that what is lost is lost in keys and
 ///   values alone.
 /// - Choose(logits f32 [1,R,V], suppress f32 [V]) -> next i64 [1,R], log_prob f32 [1,R]: the first

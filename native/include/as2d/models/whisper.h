@@ -36,6 +36,11 @@ class WhisperModel {
   /// silence. Throws Error, Cancelled.
   void Encode(std::span<const float> samples, int slot);
 
+  /// Encodes the samples and a little silence into slot 0, where Encode fills up the window: as
+  /// much cheaper as the window is longer, and not what the model was trained on. For drafts. What
+  /// other slots hold is lost. Throws Error, Cancelled.
+  void EncodeBriefly(std::span<const float> samples);
+
   /// One forward of the decoder. `begin` applies the rules for a window's first token, to every
   /// row. Throws Error, Cancelled.
   void Forward(std::span<const Row> rows, bool begin, std::span<TokenId> next);
@@ -63,6 +68,8 @@ class WhisperModel {
   struct Step;
   Step& StepOf(std::size_t rows, bool begin, bool languages);
   void SetRow(std::size_t index, const Row& row);
+  void SetTiles(std::size_t tiles);
+  Binding& EncoderOf(int slot);
   void RunEncoder(std::span<const float> samples, int slot);
 
   const Bundle bundle_;
@@ -74,13 +81,16 @@ class WhisperModel {
   Canceller canceller_;
   std::shared_ptr<Session> encoder_;
   std::shared_ptr<Session> decoder_;
+  const std::size_t window_tiles_;
+  std::size_t tiles_;  // of the encoded audio
   int slots_ = 0;
   Tensor audio_;
   // By name; those of the caches without "past_" or "present_". The first dimension is the slot.
+  // Those of the audio are as large as a window wants it.
   std::vector<std::pair<std::string, Tensor>> cross_, cache_;
   Tensor tokens_, positions_, places_, next_, log_prob_, language_logits_;
   Tensor suppress_, begin_suppress_;
-  std::vector<std::unique_ptr<Binding>> encoder_bindings_;  // by slot
+  std::map<int, std::unique_ptr<Binding>> encoder_bindings_;  // by slot
   // One binding for each number of rows that has occurred: nothing is bound anew from step to step.
   std::map<std::pair<std::size_t, int>, std::unique_ptr<Step>> steps_;
   std::optional<std::vector<float>> detected_;  // what slot 0 was made from to tell the language
@@ -119,7 +129,11 @@ class WhisperTarget final : public TargetModel {
 /// Whisper as a drafter: its own prompt, its own history.
 class WhisperDrafter final : public DraftModel {
  public:
-  explicit WhisperDrafter(std::shared_ptr<WhisperModel> model) : model_(std::move(model)) {}
+  /// `brief`: no more work than a draft is worth. It encodes no more than the audio (see
+  /// WhisperModel::EncodeBriefly), and ends where it loops or says more than anybody can in the
+  /// time. Otherwise it does what the model as a target would.
+  WhisperDrafter(std::shared_ptr<WhisperModel> model, bool brief)
+      : model_(std::move(model)), brief_(brief) {}
 
   void Begin(const Window& window) override;
   bool Next(std::vector<TokenId>* tokens) override;
@@ -131,10 +145,12 @@ class WhisperDrafter final : public DraftModel {
 
  private:
   const std::shared_ptr<WhisperModel> model_;
+  const bool brief_;
   std::span<const float> samples_;
-  std::size_t prompt_ = 0;     // its length
-  std::vector<TokenId> text_;  // the prompt, and all that was said
-  std::size_t cached_ = 0;     // of text_
+  std::size_t most_tokens_ = 0;  // of text_
+  std::size_t prompt_ = 0;       // its length
+  std::vector<TokenId> text_;    // the prompt, and all that was said
+  std::size_t cached_ = 0;       // of text_
   bool encoding_ = true;
   bool encoded_ = false;
   float confidence_ = 1;
