@@ -3,19 +3,39 @@
 namespace as2d::kernels {
 namespace {
 
-// A stretch of positions of one row. The code for both stretches of a row is one, so that a
+// Work on a stretch of positions of one row. The code for both stretches of a row is one, so that a
 // position's share of the work does not depend on which of them it is in.
+
 [[gnu::noinline]] void ScorePositions(const float* query, std::size_t size, float scale,
                                       const float* key, std::size_t count, float* scores) {
-  for (std::size_t t = 0; t < count; ++t) scores[t] = Dot(query, key + t * size, size) * scale;
+  for (std::size_t t = 0; t < count; ++t, key += size) {
+    Sixteen sum;
+    for (std::size_t i = 0; i < size; i += 16)
+      sum.Add(Sixteen::At(query + i), Sixteen::At(key + i));
+    scores[t] = sum.Total() * scale;
+  }
+}
+
+// kBlocks blocks of 16 channels: y += weights * inverse * values.
+template <std::size_t kBlocks>
+inline void MixBlocks(const float* weights, float inverse, const float* value, std::size_t count,
+                      std::size_t size, float* y) {
+  Sixteen sum[kBlocks];
+  Each<kBlocks>([&](auto i) __attribute__((always_inline)) { sum[i] = Sixteen::At(y + 16 * i); });
+  for (std::size_t t = 0; t < count; ++t) {
+    const float weight = weights[t] * inverse;
+    Each<kBlocks>([&](auto i) __attribute__((always_inline)) {
+      sum[i].Add(weight, Sixteen::At(value + t * size + 16 * i));
+    });
+  }
+  Each<kBlocks>([&](auto i) __attribute__((always_inline)) { sum[i].Store(y + 16 * i); });
 }
 
 [[gnu::noinline]] void MixPositions(const float* weights, float inverse, const float* value,
                                     std::size_t count, std::size_t size, float* y) {
-  for (std::size_t t = 0; t < count; ++t) {
-    const float weight = weights[t] * inverse;
-    for (std::size_t i = 0; i < size; ++i) y[i] += weight * value[t * size + i];
-  }
+  std::size_t i = 0;
+  for (; i + 64 <= size; i += 64) MixBlocks<4>(weights, inverse, value + i, count, size, y + i);
+  for (; i < size; i += 16) MixBlocks<1>(weights, inverse, value + i, count, size, y + i);
 }
 
 void SelfAttention(const float* query, std::size_t query_stride, const Place* places,
@@ -134,19 +154,6 @@ inline std::int32_t Largest(const std::int32_t* x, std::size_t n) {
   std::int32_t result = *std::max_element(most, most + 16);
   for (; i < n; ++i) result = std::max(result, x[i]);
   return result;
-}
-
-// 2^x on [-1/2, 1/2], to 3e-6 of its value.
-constexpr float kExp2[] = {0.99999926F, 0.69312181F, 0.24024745F, 0.05591786F, 0.0095701F};
-
-// 2^x for x <= 0, which is enough for weights of 16 bits; what is below 2^-100 becomes that.
-inline float Exp2(float x) {
-  x = std::max(x, -100.0F);
-  const std::int32_t n = Round(x);
-  const float r = x - static_cast<float>(n);
-  float p = kExp2[4];
-  for (int i = 3; i >= 0; --i) p = p * r + kExp2[i];
-  return std::bit_cast<float>(std::bit_cast<std::int32_t>(p) + (n << 23));
 }
 
 // Scores, times `scale`, to weights of 16 bits in two unsigned bytes each; returns their sum. What

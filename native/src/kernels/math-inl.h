@@ -12,6 +12,66 @@
 namespace as2d::kernels {
 namespace {
 
+// Sixteen floats in as many registers as they take.
+class Sixteen {
+ public:
+  [[gnu::always_inline]] static Sixteen At(const float* x) {
+    Sixteen loaded;
+    Each<kParts>([&](auto i) __attribute__((always_inline)) {
+      loaded.of_[i] = *reinterpret_cast<const Register*>(x + i * kFloats);
+    });
+    return loaded;
+  }
+  [[gnu::always_inline]] void Store(float* x) const {
+    Each<kParts>([&](auto i) __attribute__((always_inline)) {
+      *reinterpret_cast<Register*>(x + i * kFloats) = of_[i];
+    });
+  }
+  [[gnu::always_inline]] void Add(float a, const Sixteen& b) {
+    Each<kParts>([&](auto i) __attribute__((always_inline)) { of_[i] += a * b.of_[i]; });
+  }
+  [[gnu::always_inline]] void Add(const Sixteen& a, const Sixteen& b) {
+    Each<kParts>([&](auto i) __attribute__((always_inline)) { of_[i] += a.of_[i] * b.of_[i]; });
+  }
+  /// The sum of all, by halves.
+  [[gnu::always_inline]] float Total() const {
+    const Four four = Quarters();
+    return (four[0] + four[2]) + (four[1] + four[3]);
+  }
+
+ private:
+#if defined(__AVX512F__)
+  static constexpr std::size_t kFloats = 16;
+#elif defined(__AVX2__)
+  static constexpr std::size_t kFloats = 8;
+#else
+  static constexpr std::size_t kFloats = 4;
+#endif
+  static constexpr std::size_t kParts = 16 / kFloats;
+  // Wherever it lies in memory.
+  typedef float Register __attribute__((vector_size(4 * kFloats), aligned(4)));
+
+  typedef float Four __attribute__((vector_size(16)));
+
+  [[gnu::always_inline]] Four Quarters() const {
+#if defined(__AVX2__)
+    typedef float Eight __attribute__((vector_size(32)));
+#if defined(__AVX512F__)
+    const Eight half = __builtin_shufflevector(of_[0], of_[0], 0, 1, 2, 3, 4, 5, 6, 7) +
+                       __builtin_shufflevector(of_[0], of_[0], 8, 9, 10, 11, 12, 13, 14, 15);
+#else
+    const Eight half = of_[0] + of_[1];
+#endif
+    return __builtin_shufflevector(half, half, 0, 1, 2, 3) +
+           __builtin_shufflevector(half, half, 4, 5, 6, 7);
+#else
+    return (of_[0] + of_[2]) + (of_[1] + of_[3]);
+#endif
+  }
+
+  Register of_[kParts] = {};
+};
+
 // Rounds to nearest even without a call, for |x| < 2^22; the compiler vectorises it. Anything else,
 // not a number included, gives some number.
 inline std::int32_t Round(float x) {
@@ -37,6 +97,19 @@ inline float Exp(float x) {
   p = p * r + 1.0F;
   p = p * r + 1.0F;
   return p * std::bit_cast<float>((n + 127) << 23);
+}
+
+// 2^x on [-1/2, 1/2], to 5e-6 of its value; 1 at 0.
+constexpr float kExp2[] = {1.0F, 0.693124175F, 0.240240991F, 0.0559064262F, 0.00958285294F};
+
+// 2^x for x <= 0, to 5e-6 of its value; what is below 2^-100 becomes that.
+inline float Exp2(float x) {
+  x = std::max(x, -100.0F);
+  const std::int32_t n = Round(x);
+  const float r = x - static_cast<float>(n);
+  float p = kExp2[4];
+  for (int i = 3; i >= 0; --i) p = p * r + kExp2[i];
+  return std::bit_cast<float>(std::bit_cast<std::int32_t>(p) + (n << 23));
 }
 
 // The natural logarithm of a normal x > 0, to about 1e-7.
@@ -116,14 +189,6 @@ inline float Sum(const float* x, std::size_t n) {
   float result = sum.Sum();
   for (; i < n; ++i) result += x[i];
   return result;
-}
-
-inline float Dot(const float* a, const float* b, std::size_t n) {
-  Partial sum{};
-  for (std::size_t i = 0; i < n; i += 16) {
-    for (std::size_t j = 0; j < 16; ++j) sum.values[j] += a[i + j] * b[i + j];
-  }
-  return sum.Sum();
 }
 
 // Memory that a thread keeps from call to call, so that steps do not allocate.

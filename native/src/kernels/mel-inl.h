@@ -3,21 +3,17 @@
 namespace as2d::kernels {
 namespace {
 
-// Sixteen floats, in as many registers as they take.
-typedef float Sixteen __attribute__((vector_size(64), aligned(4)));
-
 // Rows by 16 columns of a matrix product: y[r, j] = sum over i of x[r, i] * table[i, j].
 template <std::size_t kRows>
 inline void Multiply(const float* x, std::size_t x_stride, std::size_t n, const float* table,
                      std::size_t table_stride, float* y, std::size_t y_stride) {
-  Sixteen sum[kRows] = {};
+  Sixteen sum[kRows];
   for (std::size_t i = 0; i < n; ++i) {
-    const Sixteen line = *reinterpret_cast<const Sixteen*>(table + i * table_stride);
-    for (std::size_t r = 0; r < kRows; ++r) sum[r] += x[r * x_stride + i] * line;
+    const Sixteen line = Sixteen::At(table + i * table_stride);
+    Each<kRows>([&](auto r)
+                    __attribute__((always_inline)) { sum[r].Add(x[r * x_stride + i], line); });
   }
-  for (std::size_t r = 0; r < kRows; ++r) {
-    *reinterpret_cast<Sixteen*>(y + r * y_stride) = sum[r];
-  }
+  Each<kRows>([&](auto r) __attribute__((always_inline)) { sum[r].Store(y + r * y_stride); });
 }
 
 // A frame and its mirror image: the real part of a spectrum is that of their sum, the imaginary

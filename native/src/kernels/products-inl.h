@@ -34,7 +34,11 @@ template <typename Kind, std::size_t kRows, std::size_t kPanels, std::size_t kUn
   const auto add = [&](std::size_t step, auto u) __attribute__((always_inline)) {
     typename Kind::Bytes bytes[kPanels];
     Each<kPanels>([&](auto p) __attribute__((always_inline)) {
-      bytes[p] = Kind::Load(b + p * panel_bytes + step * kPanelStep);
+      const std::uint8_t* const at = b + p * panel_bytes + step * kPanelStep;
+      bytes[p] = Kind::Load(at);
+      // What the next block wants: with several rows, the processor alone does not look far enough
+      // ahead to have it in time.
+      __builtin_prefetch(at + kPanels * panel_bytes, 0, 2);
     });
     Each<kRows>([&](auto r) __attribute__((always_inline)) {
       std::int32_t number;
