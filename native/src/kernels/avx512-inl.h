@@ -16,7 +16,7 @@ struct Lanes {
 #else
   static constexpr const char* kName = "avx512vnni";
   static constexpr std::size_t kSumRows = 48;
-  static constexpr std::size_t kAttentionRows = 6;
+  static constexpr std::size_t kAttentionRows = 12;
 #endif
   // 24 of 32 registers; the rest holds what is being multiplied.
   static constexpr std::size_t kBlockRows = 12;

@@ -29,48 +29,30 @@
 namespace as2d::kernels {
 namespace {
 
-// The largest of logits + suppress, and where the first such is, if it is a number.
-struct Choice {
-  float most = -std::numeric_limits<float>::infinity();
-  std::size_t at = 0;
-};
-
-Choice LargestOf(const float* __restrict logits, const float* __restrict suppress, std::size_t n,
-                 float* __restrict values) {
-  Choice choice;
-  std::size_t piece = n;  // where it is, if anywhere
-  constexpr std::size_t kPiece = 512;
-  for (std::size_t begin = 0; begin < n; begin += kPiece) {
-    const std::size_t count = std::min(kPiece, n - begin);
-    for (std::size_t i = begin; i < begin + count; ++i) values[i] = logits[i] + suppress[i];
-    const float most = Max(values + begin, count);
-    if (most > choice.most) {
-      choice.most = most;
-      piece = begin;
-    }
-  }
-  std::size_t at = piece;
-  while (at < n && !(values[at] >= choice.most)) ++at;
-  choice.at = at < n ? at : 0;
-  return choice;
-}
-
 void Choose(const float* logits, const float* suppress, std::size_t n, std::int64_t* next,
             float* log_prob) {
-  thread_local std::vector<float> memory;
-  float* const values = Keep(memory, n);
-  const Choice choice = LargestOf(logits, suppress, n, values);
+  // In pieces that stay in the nearest cache; what has been summed up shrinks when there is a
+  // larger one.
+  constexpr std::size_t kPiece = 512;
   constexpr float kToBase2 = 1.44269504F;
-  Partial sum{};
-  std::size_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    for (std::size_t j = 0; j < 16; ++j) {
-      sum.values[j] += Exp2((values[i + j] - choice.most) * kToBase2);
+  float most = -std::numeric_limits<float>::infinity();
+  std::size_t best = n;  // first of the piece that holds the largest, if there is a number at all
+  float total = 0;
+  for (std::size_t begin = 0; begin < n; begin += kPiece) {
+    const std::size_t count = std::min(kPiece, n - begin);
+    float values[kPiece];
+    for (std::size_t i = 0; i < count; ++i) values[i] = logits[begin + i] + suppress[begin + i];
+    const float largest = Max(values, count);
+    if (largest > most) {
+      total *= Exp2((most - largest) * kToBase2);
+      most = largest;
+      best = begin;
     }
+    for (std::size_t i = 0; i < count; ++i) values[i] = Exp2((values[i] - most) * kToBase2);
+    total += Sum(values, count);
   }
-  float total = sum.Sum();
-  for (; i < n; ++i) total += Exp2((values[i] - choice.most) * kToBase2);
-  *next = static_cast<std::int64_t>(choice.at);
+  while (best < n && !(logits[best] + suppress[best] >= most)) ++best;
+  *next = static_cast<std::int64_t>(best < n ? best : 0);
   *log_prob = -std::log(total);
 }
 

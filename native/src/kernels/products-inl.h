@@ -36,9 +36,11 @@ template <typename Kind, std::size_t kRows, std::size_t kPanels, std::size_t kUn
     Each<kPanels>([&](auto p) __attribute__((always_inline)) {
       const std::uint8_t* const at = b + p * panel_bytes + step * kPanelStep;
       bytes[p] = Kind::Load(at);
-      // What the next block wants: with several rows, the processor alone does not look far enough
-      // ahead to have it in time.
-      __builtin_prefetch(at + kPanels * panel_bytes, 0, 2);
+      // Weights come from memory: with several rows, the processor alone does not look far enough
+      // ahead to have those of the next block in time.
+      if constexpr (std::is_same_v<Kind, SignedBySigned>) {
+        __builtin_prefetch(at + kPanels * panel_bytes, 0, 2);
+      }
     });
     Each<kRows>([&](auto r) __attribute__((always_inline)) {
       std::int32_t number;
