@@ -109,6 +109,7 @@ def _bench(
       realigned         times that candidates began elsewhere than the last left off
     """
     from as2d_cli.bench.session import BenchRequest
+
     environment: Environment = ctx.obj
     request = BenchRequest(
         sources=sources or [],

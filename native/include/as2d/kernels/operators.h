@@ -18,19 +18,17 @@ namespace as2d {
 ///   attribute hop. Whisper's features: mel energies of frames of F samples around each hop-th one,
 ///   the audio mirrored at its ends, as log10, at most 8 below the largest, times 1/4, plus 1. The
 ///   basis is of half a spectrum of a frame folded upon itself (as2d_cli/catalog/graphs/mel.py).
-/// - Linear(x f32 [1,R,K], weight i8 [N/16,K/4,16,4], scale f32 [N], bias f32 [N] optional, gamma
-/// f32
-///   [K], beta f32 [K] optional, residual f32 [1,R,N] optional) -> f32 [1,R,N]; attributes gelu,
+/// - Linear(x f32 [1,R,K], weight i8 [N/16,K/4,16,4], scale f32 [N], bias f32 [N], gamma f32 [K],
+///   beta f32 [K], residual f32 [1,R,N]; the last four optional) -> f32 [1,R,N]; attributes gelu,
 ///   taps, stride, all optional. weight[a,b,i,j] belongs to output 16a+i and input 4b+j, zero where
 ///   there is no such output; scale turns an output's integers into its weights. K is a multiple of
 ///   4. Rows are quantised to signed 8 bits, one scale a row (Dettmers et al. 2022, "vector-wise").
 ///   With gamma and beta, of their layer norm (epsilon 1e-5); with gelu = 1, GELU (erf) comes after
-///   the bias; the residual is added last, and may have more rows. With taps = t, an odd number, and stride = s, row r of
-///   the result is of rows r*s-(t-1)/2 and following of x, side by side, zero beyond the ends:
-///   a convolution; K is then t times the width of x.
-/// - FeedForward(x f32 [1,R,W], gamma, beta f32 [W], weight, scale, bias, weight, scale, bias) ->
-/// f32
-///   [1,R,W]: x + Linear(GELU(Linear(norm(x)))), bit for bit what the two Linear would give.
+///   the bias; the residual is added last, and may have more rows. With taps = t, an odd number,
+///   and stride = s, row r of the result is of rows r*s-(t-1)/2 and following of x, side by side,
+///   zero beyond the ends: a convolution; K is then t times the width of x.
+/// - FeedForward(x f32 [1,R,W], gamma, beta f32 [W], and weight, scale, bias twice) -> f32 [1,R,W]:
+///   x + Linear(GELU(Linear(norm(x)))), bit for bit what the two Linear would give.
 /// - Attention(query_key_value f32 [1,T,3W]) -> f32 [1,T,W]; attribute heads = h. All rows see all
 ///   rows. Keys and values have 8 bits as QuantizeCross makes them, queries 8 bits, one scale a
 ///   row, and attention weights 16 bits.
@@ -46,9 +44,6 @@ namespace as2d {
 ///   it, with shared = past and begin = its first position. A row's numbers depend on the sequence
 ///   of positions that it sees, not on where they lie. Two rows of a call may not have one place.
 ///   Bind present over past: they are only copied when they are different memory.
-/// - QuantizeCross(key f32 [1,T,W], value f32 [1,T,W]) -> key u8 [h,P,d/4,16,4], key_scale f32
-///   [h,d], value i8 [h,d/16,4P,16,4], value_scale f32 [h,d]; P = ceil(T/16); attribute heads. One
-///   scale a channel; keys are stored with 128 added. d is a multiple of 16.
 /// - CrossAttention(query f32 [1,R,W], those four with slots S in front of their dimensions, places
 ///   i32 [R,4]) -> f32 [1,R,W]; attributes heads and positions: T, or less where P is smaller
 ///   than T needs, 16P. Of places only the slot counts.
