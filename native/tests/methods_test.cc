@@ -68,14 +68,13 @@ class SteadyDrafter final : public DraftModel {
     encoded_ = false;
   }
   bool Next(std::vector<TokenId>* tokens) override {
-    encoding_ = !std::exchange(encoded_, true);
-    if (encoding_) return true;
+    if (!std::exchange(encoded_, true)) return true;
     if (said_ >= text_.size()) return false;
     tokens->push_back(text_[said_++]);
     return true;
   }
   void Follow(std::span<const TokenId> history) override { said_ = history.size(); }
-  bool encoding() const override { return encoding_; }
+  bool encoding() const override { return !encoded_; }
   float confidence() const override { return 1; }
   void Cancel() override {}
   void ClearCancel() override {}
@@ -85,7 +84,6 @@ class SteadyDrafter final : public DraftModel {
   Tokens text_;
   std::size_t said_ = 0;
   bool encoded_ = false;
-  bool encoding_ = false;
 };
 
 /// 0, 3, 6, ...: no token comes twice, and none is one more than another.
@@ -134,6 +132,28 @@ TEST_F(MethodTest, CoupledDrafterThatIsAlwaysRight) {
   EXPECT_EQ(Proposed(), 65);
   EXPECT_EQ(Accepted(), 65);
   EXPECT_EQ(counters().drafted.Get(), 65);
+}
+
+TEST_F(MethodTest, ACoupledTargetThatWaitsIsIdle) {
+  Use("coupled");
+  Target({{0, Distinct(28)}});
+  run_ = Start(Draft({{0, Distinct(28)}}), 8);
+  run_->Submit(MakeWindow(0));
+  run_->Finish();
+  std::vector<Activity> target;
+  for (bool over = false; !over;) {
+    for (const Event& event : run_->Poll(20s)) {
+      over = over || event.kind == Event::Kind::kRunFinished;
+      if (event.kind == Event::Kind::kLaneChanged && event.lane == LaneName::kTarget) {
+        target.push_back(event.activity);
+      }
+    }
+  }
+  // 28 = 1 + 3 * 9, and a step for the end.
+  EXPECT_EQ(std::ranges::count(target, Activity::kVerifying), 4);
+  for (std::size_t i = 1; i < target.size(); ++i) {
+    if (target[i] == Activity::kVerifying) EXPECT_EQ(target[i - 1], Activity::kIdle);
+  }
 }
 
 TEST_F(MethodTest, CoupledDrafterThatIsAlwaysWrong) {

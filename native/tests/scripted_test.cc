@@ -194,8 +194,9 @@ TEST_F(ScriptedDrafterTest, GoesOnAfterAHistory) {
   ScriptedDrafter drafter({{0, {1, 2, 3}}}, {.confidence = 0.8F});
   Window window;
   drafter.Begin(window);
-  EXPECT_EQ(Next(drafter), Tokens{});
   EXPECT_TRUE(drafter.encoding());
+  EXPECT_EQ(Next(drafter), Tokens{});
+  EXPECT_FALSE(drafter.encoding());
   EXPECT_EQ(Next(drafter), (Tokens{1}));
   EXPECT_FALSE(drafter.encoding());
   EXPECT_FLOAT_EQ(drafter.confidence(), 0.8F);

@@ -264,8 +264,8 @@ TEST_F(FollowTest, WorksBeforeTheEncoderAndAfterTheEnd) {
   drafter.Begin(window_);
   drafter.Follow(Tokens(text.begin(), text.begin() + 4));
   Tokens none;
-  EXPECT_TRUE(drafter.Next(&none));
   EXPECT_TRUE(drafter.encoding());
+  EXPECT_TRUE(drafter.Next(&none));
   EXPECT_EQ(Next(drafter, 4), Tokens(text.begin() + 4, text.end()));
   Next(drafter, 1000);  // to its end
   drafter.Follow(Tokens(text.begin(), text.begin() + 2));

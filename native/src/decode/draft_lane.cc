@@ -28,10 +28,8 @@ class DraftWorker {
 
   ~DraftWorker() { activity_.Set(Activity::kDone, -1); }
 
-  /// A window's own first piece of work is its encoder's.
   void Begin(const Window& window) {
     window_ = window.index;
-    activity_.Set(Activity::kEncoding, window_);
     model_.Begin(window);
     BeginText();
   }
@@ -46,12 +44,14 @@ class DraftWorker {
   bool Next() {
     drafted.clear();
     ready.clear();
-    const auto start = std::chrono::steady_clock::now();
-    const bool more = model_.Next(&drafted);
-    PhaseTimes& times = counters_.nanoseconds;
-    (model_.encoding() ? times.draft_encode : times.draft_decode)
-        .Add((std::chrono::steady_clock::now() - start).count());
-    activity_.Set(model_.encoding() ? Activity::kEncoding : Activity::kDrafting, window_);
+    const bool encoding = model_.encoding();
+    activity_.Set(encoding ? Activity::kEncoding : Activity::kDrafting, window_);
+    bool more = false;
+    {
+      PhaseTimes& times = counters_.nanoseconds;
+      const PhaseTimer timer(encoding ? times.draft_encode : times.draft_decode);
+      more = model_.Next(&drafted);
+    }
     if (retokenizer_) {
       for (const TokenId token : drafted) retokenizer_->Push(token, &ready);
       if (!more) retokenizer_->Finish(&ready);

@@ -147,8 +147,7 @@ void ScriptedDrafter::Follow(std::span<const TokenId> history) {
 }
 
 bool ScriptedDrafter::Next(std::vector<TokenId>* tokens) {
-  encoding_ = !std::exchange(encoded_, true);
-  if (encoding_) {
+  if (!std::exchange(encoded_, true)) {
     Wait(options_.encode_time);
     return true;
   }

@@ -141,6 +141,8 @@ void TargetDecoder::Propose(std::size_t slot) {
   active.past = active.task->window.prompt.size() + active.committed.size() - 1;
   const std::size_t room = active.limit - active.committed.size();
   active.runs.Clear();
+  // A coupled lane waits for the other here, which is no work.
+  if (channel_ != nullptr) activity_.Set(Activity::kIdle, active.task->window.index);
   // One of `room` is the target's own token.
   active.strategy->Propose(room - 1, &active.runs);
   // The row of the last committed token, and one to pad with.

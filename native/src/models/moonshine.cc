@@ -87,7 +87,6 @@ void MoonshineDrafter::Begin(const Window& window) {
     pieces_.push_back(std::move(piece));
   }
   text_.clear();
-  encoding_ = true;
   EnterPiece(0);
 }
 
@@ -100,8 +99,7 @@ void MoonshineDrafter::EnterPiece(std::size_t piece) {
 bool MoonshineDrafter::Next(std::vector<TokenId>* tokens) {
   if (piece_ >= pieces_.size()) return false;
   Piece& piece = pieces_[piece_];
-  encoding_ = !piece.encoded;
-  if (encoding_) {
+  if (!piece.encoded) {
     EncodePiece(piece);
     return true;
   }

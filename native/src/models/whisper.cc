@@ -319,7 +319,6 @@ void WhisperDrafter::Begin(const Window& window) {
   samples_ =
       std::span(window.samples).first(std::min(window.samples.size(), model_->window_samples()));
   encoded_ = false;
-  encoding_ = true;
   cached_ = 0;
   const Bundle& bundle = model_->bundle();
   text_.assign(1, bundle.RequiredToken("start"));
@@ -345,7 +344,6 @@ bool WhisperDrafter::Next(std::vector<TokenId>* tokens) {
     encoded_ = true;
     return true;
   }
-  encoding_ = false;
   if (text_.size() >= most_tokens_) return false;
   rows_.clear();
   for (std::size_t i = cached_; i < text_.size(); ++i) {

@@ -82,7 +82,7 @@ class DraftModel {
   /// complete. What the caches hold of it already is not computed again. Does not block.
   virtual void Follow(std::span<const TokenId> history) = 0;
 
-  /// True when the last piece of work was on the encoder.
+  /// True when the next piece of work is on the encoder.
   virtual bool encoding() const = 0;
 
   /// Probability that the drafter gave to the last token that Next appended, or to its end.

@@ -96,7 +96,7 @@ class ScriptedDrafter final : public DraftModel {
   void Begin(const Window& window) override;
   bool Next(std::vector<TokenId>* tokens) override;
   void Follow(std::span<const TokenId> history) override;
-  bool encoding() const override { return encoding_; }
+  bool encoding() const override { return !encoded_; }
   float confidence() const override {
     return strayed_ ? options_.confidence / 2 : options_.confidence;
   }
@@ -116,7 +116,6 @@ class ScriptedDrafter final : public DraftModel {
   std::span<const TokenId> rest_;
   TokenId last_ = 0;
   bool strayed_ = false;  // it follows a history that is not its script's
-  bool encoding_ = false;
   bool encoded_ = false;
   std::mutex mutex_;
   std::condition_variable released_changed_;

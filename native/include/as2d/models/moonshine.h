@@ -32,7 +32,7 @@ class MoonshineDrafter final : public DraftModel {
   void Begin(const Window& window) override;
   bool Next(std::vector<TokenId>* tokens) override;
   void Follow(std::span<const TokenId> history) override;
-  bool encoding() const override { return encoding_; }
+  bool encoding() const override { return piece_ < pieces_.size() && !pieces_[piece_].encoded; }
   float confidence() const override;
   void Cancel() override { canceller_.Cancel(); }
   void ClearCancel() override { canceller_.Reset(); }
@@ -65,8 +65,7 @@ class MoonshineDrafter final : public DraftModel {
   std::size_t piece_ = 0;      // the current one; pieces_.size() once the draft is complete
   std::vector<TokenId> text_;  // of the window
   std::size_t cached_ = 0;     // tokens in past_: the start token, and the piece's text
-  bool encoding_ = true;
-  Tensor logits_;  // of the last step
+  Tensor logits_;              // of the last step
   std::vector<Tensor> past_;
 };
 

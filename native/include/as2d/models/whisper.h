@@ -138,7 +138,7 @@ class WhisperDrafter final : public DraftModel {
   void Begin(const Window& window) override;
   bool Next(std::vector<TokenId>* tokens) override;
   void Follow(std::span<const TokenId> history) override;
-  bool encoding() const override { return encoding_; }
+  bool encoding() const override { return !encoded_; }
   float confidence() const override { return confidence_; }
   void Cancel() override { model_->canceller().Cancel(); }
   void ClearCancel() override { model_->canceller().Reset(); }
@@ -151,7 +151,6 @@ class WhisperDrafter final : public DraftModel {
   std::size_t prompt_ = 0;       // its length
   std::vector<TokenId> text_;    // the prompt, and all that was said
   std::size_t cached_ = 0;       // of text_
-  bool encoding_ = true;
   bool encoded_ = false;
   float confidence_ = 1;
   std::vector<Row> rows_;
