@@ -152,7 +152,8 @@ TEST_F(MethodTest, ACoupledTargetThatWaitsIsIdle) {
   // 28 = 1 + 3 * 9, and a step for the end.
   EXPECT_EQ(std::ranges::count(target, Activity::kVerifying), 4);
   for (std::size_t i = 1; i < target.size(); ++i) {
-    if (target[i] == Activity::kVerifying) EXPECT_EQ(target[i - 1], Activity::kIdle);
+    if (target[i] != Activity::kVerifying) continue;
+    EXPECT_EQ(target[i - 1], Activity::kIdle);
   }
 }
 
