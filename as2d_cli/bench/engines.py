@@ -13,18 +13,14 @@ from as2d_cli.decoding import Counters
 from as2d_cli.errors import As2dError
 from as2d_cli.methods import SPLIT
 from as2d_cli.tasks.interrupt import interruptible
-from as2d_cli.tasks.models import Backend, Model
+from as2d_cli.tasks.models import Backend, Model, RunFace
 
 __all__ = ["BenchEngine", "BenchPlan", "BenchRun", "Engines", "Seat"]
 
 
-class BenchRun(Protocol):
-    """What is used of a run (see `as2d_cli.decoding.Run`)."""
+class BenchRun(RunFace, Protocol):
+    """A run whose counters are all there."""
 
-    def submit(self, window: Any, /) -> None: ...
-    def finish(self) -> None: ...
-    def cancel(self) -> None: ...
-    def poll(self, timeout: float, /) -> Sequence[Any]: ...
     def counters(self) -> Counters: ...
 
 

@@ -83,33 +83,14 @@ def as2d(
     return transcribe
 
 
-def rival(model: WhisperModel) -> Callable[[Clip], str]:
-    """faster-whisper as a function from clip to text."""
+def rival(
+    model: WhisperModel | BatchedInferencePipeline, **options: bool | int
+) -> Callable[[Clip], str]:
+    """faster-whisper, or its batched pipeline, as a function from clip to text."""
 
     def transcribe(clip: Clip) -> str:
         segments, _ = model.transcribe(
-            str(clip.path),
-            language=clip.language,
-            beam_size=1,
-            temperature=0.0,
-            condition_on_previous_text=False,
-        )
-        return "".join(segment.text for segment in segments)
-
-    return transcribe
-
-
-def batched_rival(model: WhisperModel, windows_at_a_time: int) -> Callable[[Clip], str]:
-    """faster-whisper's batched pipeline as a function from clip to text."""
-    pipeline = BatchedInferencePipeline(model)
-
-    def transcribe(clip: Clip) -> str:
-        segments, _ = pipeline.transcribe(
-            str(clip.path),
-            language=clip.language,
-            beam_size=1,
-            temperature=0.0,
-            batch_size=windows_at_a_time,
+            str(clip.path), language=clip.language, beam_size=1, temperature=0.0, **options
         )
         return "".join(segment.text for segment in segments)
 
@@ -157,7 +138,7 @@ def main() -> None:
     )
     with Engine.open(target, None, plan) as engine:
         contestants = [
-            Contestant("faster-whisper", rival(theirs)),
+            Contestant("faster-whisper", rival(theirs, condition_on_previous_text=False)),
             Contestant("as2d target", as2d(engine, target, exact=True)),
         ]
         if target.row_invariance != "any":  # otherwise exact mode takes one row itself
@@ -166,7 +147,10 @@ def main() -> None:
         if options.batched:
             ours = as2d(engine, target, True, "batched", options.batched)
             contestants += [
-                Contestant("faster-whisper batched", batched_rival(theirs, options.batched)),
+                Contestant(
+                    "faster-whisper batched",
+                    rival(BatchedInferencePipeline(theirs), batch_size=options.batched),
+                ),
                 Contestant("as2d batched", ours),
             ]
         for contestant in contestants:

@@ -126,13 +126,11 @@ class DraftServer {
       if (request->window != window_) {
         window_ = request->window;
         worker_.Begin(*window_);
-        encoded_ = false;
       }
       if (request->count > 0) {
         Continue(*request, &reply.tokens);
-      } else if (!encoded_) {
+      } else if (worker_.model().encoding()) {
         worker_.Next();
-        encoded_ = true;
       }
       worker_.Rest();
       const auto count = static_cast<std::int64_t>(reply.tokens.size());
@@ -145,7 +143,6 @@ class DraftServer {
   void Continue(const DraftRequest& request, std::vector<TokenId>* tokens) {
     worker_.model().Follow(OwnTokens(request.history));
     worker_.BeginText();
-    encoded_ = true;
     double confidence = 1;
     std::size_t drafted = 0;
     // A word that is not complete counts by the drafter's tokens: to wait for its end would cost a
@@ -175,7 +172,6 @@ class DraftServer {
   DraftWorker& worker_;
   const std::unique_ptr<Retokenizer> history_;
   std::shared_ptr<const Window> window_;
-  bool encoded_ = false;
   std::vector<TokenId> own_;
 };
 

@@ -35,6 +35,19 @@ inline std::vector<kernels::Place> Places(const Call::Values<const std::int32_t>
   return result;
 }
 
+/// The size of a head where a row of `width` numbers is `heads` of them side by side.
+inline std::size_t HeadSize(std::size_t width, std::size_t heads) {
+  const std::size_t size = width / heads;
+  Require(size * heads == width && size % kPanel == 0, "the heads do not fit the width");
+  return size;
+}
+
+/// The width of one where a row of `row` numbers is `parts` of equal width side by side.
+inline std::size_t PartWidth(std::size_t row, std::size_t parts) {
+  Require(row % parts == 0, "the heads do not fit the width");
+  return row / parts;
+}
+
 class SelfAttention {
  public:
   static constexpr const char* kName = "SelfAttention";
@@ -51,10 +64,8 @@ class SelfAttention {
     const auto past_k = call.Input<float>(1);
     const auto past_v = call.Input<float>(2);
     const std::size_t rows = x.rows();
-    const std::size_t width = x.last() / 3;
-    const std::size_t size = width / heads_;
-    Require(width * 3 == x.last() && size * heads_ == width && size % kPanel == 0,
-            "the heads do not fit the width");
+    const std::size_t width = PartWidth(x.last(), 3);
+    const std::size_t size = HeadSize(width, heads_);
     Require(past_k.shape.size() == 4 && past_k.shape == past_v.shape && past_k.at(1) == heads_ &&
                 past_k.at(3) == size,
             "the caches do not fit the heads");
@@ -118,10 +129,9 @@ class QuantizeCross {
   void Compute(Call& call) const {
     const auto x = call.Input<float>(0);
     const std::size_t positions = x.rows();
-    const std::size_t width = x.last() / 2;
-    const std::size_t size = width / heads_;
-    Require(positions > 0 && width * 2 == x.last() && size * heads_ == width && size % kPanel == 0,
-            "the heads do not fit the width");
+    const std::size_t width = PartWidth(x.last(), 2);
+    const std::size_t size = HeadSize(width, heads_);
+    Require(positions > 0, "the heads do not fit the width");
     const std::size_t padded = Panels(positions) * kPanel;
     const auto number = [](std::size_t n) { return static_cast<std::int64_t>(n); };
     auto* const key_out = call.Output<std::uint8_t>(
@@ -155,11 +165,9 @@ class Attention {
   void Compute(Call& call) const {
     const auto x = call.Input<float>(0);
     const std::size_t positions = x.rows();
-    const std::size_t width = x.last() / 3;
-    const std::size_t size = width / heads_;
-    Require(width * 3 == x.last() && size * heads_ == width && size % kPanel == 0 &&
-                size <= kMostHeadSize,
-            "the heads do not fit the width");
+    const std::size_t width = PartWidth(x.last(), 3);
+    const std::size_t size = HeadSize(width, heads_);
+    Require(size <= kMostHeadSize, "the heads do not fit the width");
     Require(positions > 0 && positions <= kMostPositions, "too many positions, or none");
     std::vector<std::int64_t> shape = x.shape;
     shape.back() = static_cast<std::int64_t>(width);
@@ -219,9 +227,8 @@ class CrossAttention {
     const auto value_scale = call.Input<float>(4);
     const std::size_t rows = query.rows();
     const std::size_t width = query.last();
-    const std::size_t size = width / heads_;
-    Require(size * heads_ == width && size % kPanel == 0 && size <= kMostHeadSize,
-            "the heads do not fit the width");
+    const std::size_t size = HeadSize(width, heads_);
+    Require(size <= kMostHeadSize, "the heads do not fit the width");
     Require(key.shape.size() == 6 && key.at(2) > 0, "the keys are not in tiles");
     const std::size_t slots = key.at(0);
     const std::size_t padded = key.at(2) * kPanel;
