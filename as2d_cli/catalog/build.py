@@ -10,7 +10,7 @@ from pathlib import Path
 from as2d_cli.catalog.bundle import Bundle, FileRecord, record_file
 
 # Raised whenever a builder changes what it writes: bundles of another revision are made again.
-_REVISIONS = {"whisper": "whisper-9", "moonshine": "moonshine-1"}
+_REVISIONS = {"whisper": "whisper-10", "moonshine": "moonshine-1"}
 ENGLISH_ONLY = ("en",)
 VOCABULARY = "vocabulary.bin"
 # Whisper's figures; Moonshine has no fixed window or context, and shares them as upper limits.

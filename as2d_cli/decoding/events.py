@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = [
     "DraftAdvanced",
@@ -13,6 +17,7 @@ __all__ = [
     "LaneChanged",
     "RunFinished",
     "TokensCommitted",
+    "WindowEncoded",
     "WindowFinished",
     "event_from_native",
 ]
@@ -31,6 +36,14 @@ class TokensCommitted(Event):
 
     window: int
     tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class WindowEncoded(Event):
+    """What the target's encoder says of a window: float32 [positions, width]."""
+
+    window: int
+    encoding: npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -96,6 +109,7 @@ def event_from_native(event: Mapping[str, Any]) -> Event:
 
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any]], Event]] = {
+    "encoded": lambda e: WindowEncoded(e["seconds"], e["window"], e["encoding"]),
     "tokens_committed": lambda e: TokensCommitted(e["seconds"], e["window"], tuple(e["tokens"])),
     "window_finished": lambda e: WindowFinished(
         e["seconds"], e["window"], tuple(e["tokens"]), e["reason"], e["duration"]

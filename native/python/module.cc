@@ -27,6 +27,8 @@
 #include "as2d/error.h"
 #include "as2d/kernels/operators.h"
 #include "as2d/platform/topology.h"
+#include "as2d/text/retokenizer.h"
+#include "as2d/text/vocabulary.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -40,6 +42,8 @@ std::span<const float> SpanOf(const Samples& samples) { return {samples.data(), 
 
 const char* NameOf(Event::Kind kind) {
   switch (kind) {
+    case Event::Kind::kEncoded:
+      return "encoded";
     case Event::Kind::kTokensCommitted:
       return "tokens_committed";
     case Event::Kind::kWindowFinished:
@@ -112,12 +116,24 @@ void Translate(nb::module_& module, const char* name) {
       type.ptr());
 }
 
+/// A copy in memory of Python's own: [lines, width].
+nb::object ArrayOf(const std::vector<float>& lines, std::size_t width) {
+  auto* const copy = new std::vector<float>(lines);
+  const nb::capsule owner(copy,
+                          [](void* p) noexcept { delete static_cast<std::vector<float>*>(p); });
+  const std::size_t count = width == 0 ? 0 : copy->size() / width;
+  return nb::cast(nb::ndarray<nb::numpy, float, nb::ndim<2>>(copy->data(), {count, width}, owner));
+}
+
 nb::dict DictOf(const Event& event) {
   nb::dict dict;
   dict["kind"] = NameOf(event.kind);
   dict["seconds"] = event.seconds;
   dict["window"] = event.window;
   switch (event.kind) {
+    case Event::Kind::kEncoded:
+      dict["encoding"] = ArrayOf(event.encoding, static_cast<std::size_t>(event.count));
+      break;
     case Event::Kind::kTokensCommitted:
       dict["tokens"] = event.tokens;
       break;
@@ -209,6 +225,30 @@ nb::dict DictOf(const Topology& topology) {
   return dict;
 }
 
+/// A retokenizer with the vocabularies it looks at.
+class Crossing {
+ public:
+  Crossing(const std::filesystem::path& source, const std::filesystem::path& target)
+      : source_(Vocabulary::Load(source.string())),
+        target_(Vocabulary::Load(target.string())),
+        tokenizer_(target_),
+        retokenizer_(source_, tokenizer_) {}
+
+  std::vector<TokenId> Cut(const std::vector<TokenId>& tokens) {
+    std::vector<TokenId> cut;
+    retokenizer_.Reset();
+    for (const TokenId token : tokens) retokenizer_.Push(token, &cut);
+    retokenizer_.Finish(&cut);
+    return cut;
+  }
+
+ private:
+  const Vocabulary source_;
+  const Vocabulary target_;
+  const WordTokenizer tokenizer_;
+  Retokenizer retokenizer_;
+};
+
 ScriptedDrafter::Ending EndingOf(const std::string& name) {
   if (name == "end") return ScriptedDrafter::Ending::kEnd;
   if (name == "throw") return ScriptedDrafter::Ending::kThrow;
@@ -217,12 +257,13 @@ ScriptedDrafter::Ending EndingOf(const std::string& name) {
   throw Error("no ending '" + name + "'; there are end, throw, hang and never");
 }
 
-std::unique_ptr<Run> Start(Engine& engine, const std::string& name, std::size_t budget,
-                           bool exact) {
+std::unique_ptr<Run> Start(Engine& engine, const std::string& name, std::size_t budget, bool exact,
+                           bool tell_encodings) {
   const std::optional<Method> method = MethodOf(name);
   if (!method) throw Error("no method '" + name + "'");
   RunOptions options;
   options.exact = exact;
+  options.tell_encodings = tell_encodings;
   return engine.Start(*method, budget, std::move(options));
 }
 
@@ -288,6 +329,11 @@ NB_MODULE(_native, module) {
            })
       .def("counters", [](const Run& run) { return DictOf(run); });
 
+  nb::class_<Crossing>(module, "Retokenizer")
+      .def(nb::init<const std::filesystem::path&, const std::filesystem::path&>(), "source"_a,
+           "target"_a)
+      .def("cut", &Crossing::Cut);
+
   nb::class_<ScriptedDrafter>(module, "ScriptedDrafter")
       .def(
           "__init__",
@@ -329,7 +375,8 @@ NB_MODULE(_native, module) {
           "drafter"_a, "cores"_a, "threads"_a)
       .def("set_drafter", &Engine::SetDrafter)
       .def("has_drafter", &Engine::has_drafter)
-      .def("start", &Start, "method"_a, "budget"_a, "exact"_a, nb::keep_alive<0, 1>())
+      .def("start", &Start, "method"_a, "budget"_a, "exact"_a, "tell_encodings"_a = false,
+           nb::keep_alive<0, 1>())
       .def("language_probabilities",
            [](Engine& engine, const Samples& samples) {
              const nb::gil_scoped_release release;

@@ -112,6 +112,8 @@ class PatientTarget final : public TargetModel {
   void Move(int slot, int from, int to, int count) override {
     target_->Move(slot, from, to, count);
   }
+  std::span<const float> encoding() const override { return target_->encoding(); }
+  std::size_t encoding_width() const override { return target_->encoding_width(); }
   int slots() const override { return target_->slots(); }
   int context() const override { return target_->context(); }
   TokenId end_token() const override { return target_->end_token(); }

@@ -483,6 +483,8 @@ class BrokenTarget final : public TargetModel {
   TokenId Prompt(std::span<const TokenId>, int) override { return 0; }
   void Forward(std::span<const Row>, std::span<TokenId>) override {}
   void Move(int, int, int, int) override {}
+  std::span<const float> encoding() const override { return {}; }
+  std::size_t encoding_width() const override { return 1; }
   int slots() const override { return 1; }
   int context() const override { return 448; }
   TokenId end_token() const override { return kEnd; }

@@ -126,14 +126,20 @@ class GraphBuilder:
         inputs.append(residual)
         return self.node("Linear", inputs, domain=AS2D, taps=taps, stride=stride, gelu=int(gelu))
 
-    def feed_forward(self, x: str, norm: Norm, widen: Linear, narrow: Linear) -> str:
-        """``x`` plus, of its layer norm, two layers as ``linear`` has them with GELU between."""
+    def feed_forward(
+        self, x: str, norm: Norm, widen: Linear, narrow: Linear, name: str | None = None
+    ) -> str:
+        """``x`` plus, of its layer norm, two layers as ``linear`` has them with GELU between.
+
+        Args:
+            name: of the result; None for a fresh one.
+        """
         inputs = [x, *self._norm(norm)]
         for linear in (widen, narrow):
             weight, scales = quantise_outputs(linear.weight)
             assert linear.bias is not None
             inputs += [self.constant(v) for v in (pack_tiles(weight), scales, linear.bias)]
-        return self.node("FeedForward", inputs, domain=AS2D)
+        return self.node("FeedForward", inputs, None if name is None else [name], domain=AS2D)
 
     def save(self, path: Path) -> list[Path]:
         """Write ``path`` and its data file (same stem, ``.data``); returns what was written."""

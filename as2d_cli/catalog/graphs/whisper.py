@@ -24,6 +24,9 @@ from as2d_cli.catalog.graphs.blocks import (
 )
 
 
+ENCODING = "encoding"
+
+
 @dataclass(frozen=True)
 class FeedForward:
     """Norm, widening layer, GELU, narrowing layer."""
@@ -142,7 +145,8 @@ def write_encoder(model: Whisper, path: Path) -> list[Path]:
     Input ``audio`` float32 [1, samples], 16 kHz: 480000 samples, zero padded, are a window as
     Whisper was trained on. Less, a multiple of 5120, is good enough for a drafter, and cheaper.
     Outputs for every decoder layer the 8-bit keys and values of the audio in tiles, and their
-    scales, as ``audio_tensors`` lists them.
+    scales, as ``audio_tensors`` lists them; and ``encoding`` float32 [1, positions, width], what
+    the last layer says before the final norm, for drafters that share this encoder.
     """
     graph = GraphBuilder("whisper_encoder")
     audio = graph.input("audio", FLOAT, [1, "samples"])
@@ -252,14 +256,16 @@ def _subsample(graph: GraphBuilder, features: str, encoder: Encoder) -> str:
 
 
 def _encoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
+    last = model.encoder.layers[-1]
     for layer in model.encoder.layers:
         attention = layer.attention
         stacked = graph.linear(x, attention.query_key_value, norm=attention.norm)
         attended = graph.node("Attention", [stacked], domain=AS2D, heads=model.encoder_heads)
         x = graph.linear(attended, attention.output, residual=x)
         feed = layer.feed_forward
-        x = graph.feed_forward(x, feed.norm, feed.widen, feed.narrow)
-    return x
+        name = ENCODING if layer is last else None
+        x = graph.feed_forward(x, feed.norm, feed.widen, feed.narrow, name)
+    return graph.output(x, FLOAT, [1, "positions", model.encoder.norm.gamma.shape[0]])
 
 
 def _cross_projections(graph: GraphBuilder, x: str, model: Whisper) -> None:

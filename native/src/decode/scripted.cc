@@ -39,6 +39,7 @@ ScriptedTarget::Slot& ScriptedTarget::SlotOf(int slot) {
 
 void ScriptedTarget::Encode(std::span<const float> samples, int slot) {
   Wait(options_.encode_time);
+  encoding_.assign(samples.begin(), samples.end());
   SlotOf(slot) = {
       .window = samples.empty() ? -1 : std::lround(samples.front()), .prompt = {}, .cache = {}};
 }

@@ -16,6 +16,7 @@ TargetDecoder::TargetDecoder(TargetModel& target, std::vector<std::unique_ptr<St
       channel_(channel),
       pad_(options.exact && target.even_rows_only()),
       batch_apart_(options.batch_apart),
+      tell_encodings_(options.tell_encodings),
       counters_(counters),
       events_(events),
       activity_(LaneName::kTarget, events),
@@ -91,6 +92,7 @@ void TargetDecoder::BeginText(std::size_t slot) {
     const PhaseTimer timer(counters_.nanoseconds.encode);
     target_.Encode(window.samples, static_cast<int>(slot));
   }
+  if (tell_encodings_) TellEncoding(window.index);
   activity_.Set(Activity::kPrompting, window.index);
   TokenId first = 0;
   {
@@ -100,6 +102,15 @@ void TargetDecoder::BeginText(std::size_t slot) {
   if (first == target_.end_token()) return Finish(active, FinishReason::kEnd);
   Commit(active, {first});
   if (active.limit == 1) Finish(active, FinishReason::kLimit);
+}
+
+void TargetDecoder::TellEncoding(std::int64_t window) {
+  Event event;
+  event.kind = Event::Kind::kEncoded;
+  event.window = window;
+  event.encoding.assign(target_.encoding().begin(), target_.encoding().end());
+  event.count = static_cast<std::int64_t>(target_.encoding_width());
+  events_.Push(std::move(event));
 }
 
 // One forward of the target for all windows of the batch.

@@ -51,6 +51,7 @@ class TargetDecoder {
   bool Idle() const;
   void Begin(std::size_t slot, std::shared_ptr<WindowTask> task);
   void BeginText(std::size_t slot);
+  void TellEncoding(std::int64_t window);
   void Step();
   void Propose(std::size_t slot);
   void AddRows(std::size_t slot);
@@ -63,6 +64,7 @@ class TargetDecoder {
   DraftChannel* const channel_;
   const bool pad_;
   const std::size_t batch_apart_;
+  const bool tell_encodings_;
   Counters& counters_;
   EventQueue& events_;
   ActivityReporter activity_;

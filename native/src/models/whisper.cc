@@ -21,7 +21,8 @@ SessionOptions OptionsFor(std::shared_ptr<WorkerPool> pool, int threads) {
   return options;
 }
 
-constexpr std::size_t kTileSamples = 16 * 320;  // the encoder has a position for 320 samples
+constexpr std::size_t kPositionSamples = 320;
+constexpr std::size_t kTileSamples = 16 * kPositionSamples;
 // Words at the very end of the audio come out worse without it.
 constexpr std::size_t kSilenceAfter = 16000;
 // A draft that says more is in a loop: fast speech has five tokens a second. The spare ones are for
@@ -41,6 +42,12 @@ bool EndsInALoop(std::span<const TokenId> text) {
   return false;
 }
 
+/// Positions that the encoder has for so many tiles of audio, of which a window's last may be cut.
+std::int64_t EncodedPositions(std::size_t tiles, std::size_t window_samples) {
+  return static_cast<std::int64_t>(std::min(tiles * kTileSamples, window_samples) /
+                                   kPositionSamples);
+}
+
 /// The shape of what the encoder says of one window, or the decoder hears of several, with the
 /// dimension that depends on the audio's length filled in: the only one left open beside the slots.
 Shape AudioShape(const ValueInfo& info, std::size_t tiles) {
@@ -49,6 +56,8 @@ Shape AudioShape(const ValueInfo& info, std::size_t tiles) {
   std::ranges::replace(shape, -1, info.name.starts_with("cross_v") ? 4 * count : count);
   return shape;
 }
+
+constexpr std::string_view kEncoding = "encoding";
 
 /// One more row of a text that begins with rows[0] at position 0.
 void AppendRow(TokenId token, int slot, std::vector<Row>* rows) {
@@ -86,6 +95,7 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
   // What the encoder says of the audio is what the decoder asks of it, by name; the decoder has one
   // more dimension, the slots, in front.
   for (const ValueInfo& output : encoder_->outputs()) {
+    if (output.name == kEncoding) continue;
     const ValueInfo* const input = decoder_->FindInput(output.name);
     if (input == nullptr || input->type != output.type || input->shape.empty() ||
         !std::equal(input->shape.begin() + 1, input->shape.end(), output.shape.begin(),
@@ -107,6 +117,13 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
                   "', which the decoder needs; pull the model again");
     }
   }
+
+  const ValueInfo* const encoding = encoder_->FindOutput(std::string(kEncoding));
+  if (encoding == nullptr || encoding->shape.size() != 3 || encoding->shape[2] < 1) {
+    throw Error(encoder_->file().string() + ": has no output '" + std::string(kEncoding) +
+                "'; pull the model again");
+  }
+  encoding_ = floats({1, EncodedPositions(window_tiles_, window_samples_), encoding->shape[2]});
 
   tokens_ = Tensor(runtime, ElementType::kInt64, {1, context_});
   positions_ = Tensor(runtime, ElementType::kInt64, {context_});
@@ -142,6 +159,7 @@ void WhisperModel::ReserveSlots(int slots) {
   std::vector<std::pair<std::string, Tensor>> cross;
   std::vector<std::pair<std::string, Tensor>> cache;
   for (const ValueInfo& output : encoder_->outputs()) {
+    if (output.name == kEncoding) continue;
     Shape shape = AudioShape(output, window_tiles_);
     shape.insert(shape.begin(), slots);
     cross.emplace_back(output.name, Tensor(runtime, output.type, std::move(shape)));
@@ -179,6 +197,9 @@ Binding& WhisperModel::EncoderOf(int slot) {
   auto made = std::make_unique<Binding>(encoder_);
   const std::size_t samples = std::min(window_samples_, tiles_ * kTileSamples);
   made->BindInput("audio", audio_.View({1, static_cast<std::int64_t>(samples)}));
+  const auto width = static_cast<std::int64_t>(encoding_width());
+  made->BindOutput(std::string(kEncoding),
+                   encoding_.View({1, EncodedPositions(tiles_, window_samples_), width}));
   for (const auto& [name, tensor] : cross_) {
     const Shape shape = AudioShape(*encoder_->FindOutput(name), tiles_);
     std::size_t one = 1;
@@ -202,6 +223,11 @@ void WhisperModel::EncodeBriefly(std::span<const float> samples) {
   const std::size_t tiles = (samples.size() + kSilenceAfter + kTileSamples - 1) / kTileSamples;
   SetTiles(std::min(tiles, window_tiles_));
   RunEncoder(samples, 0);
+}
+
+std::span<const float> WhisperModel::encoding() const {
+  const auto positions = static_cast<std::size_t>(EncodedPositions(tiles_, window_samples_));
+  return encoding_.values<float>().first(positions * encoding_width());
 }
 
 void WhisperModel::RunEncoder(std::span<const float> samples, int slot) {

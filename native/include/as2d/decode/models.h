@@ -47,6 +47,11 @@ class TargetModel {
   /// accepted takes the place of the one beside it.
   virtual void Move(int slot, int from, int to, int count) = 0;
 
+  /// What the encoder said of the samples of the last Encode: lines of `encoding_width()` numbers,
+  /// the first one of the beginning. Valid until the next Encode.
+  virtual std::span<const float> encoding() const = 0;
+  virtual std::size_t encoding_width() const = 0;
+
   virtual int slots() const = 0;            ///< windows that the caches hold, >= 1
   virtual int context() const = 0;          ///< positions that the caches of a window hold
   virtual TokenId end_token() const = 0;    ///< is never a text token

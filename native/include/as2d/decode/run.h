@@ -43,6 +43,8 @@ struct RunOptions {
   /// recording then do not wait for the encoding of all that the batch holds, and windows do not
   /// all end, and make the others wait for the next ones' encoding, at the same time.
   std::size_t batch_apart = 8;
+  /// Tell what the encoder says of each window.
+  bool tell_encodings = false;
   /// The drafter does as the strategy tells it, and nothing of its own.
   bool coupled = false;
   /// How long a coupled target waits for a reply before it gives the drafter up.

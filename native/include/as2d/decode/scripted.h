@@ -40,6 +40,9 @@ class ScriptedTarget final : public TargetModel {
   TokenId Prompt(std::span<const TokenId> prompt, int slot) override;
   void Forward(std::span<const Row> rows, std::span<TokenId> next) override;
   void Move(int slot, int from, int to, int count) override;
+  /// One line: the window's samples.
+  std::span<const float> encoding() const override { return encoding_; }
+  std::size_t encoding_width() const override { return encoding_.size(); }
   int slots() const override { return options_.slots; }
   int context() const override { return options_.context; }
   TokenId end_token() const override { return options_.end_token; }
@@ -67,6 +70,7 @@ class ScriptedTarget final : public TargetModel {
   const Script script_;
   const Options options_;
   std::atomic<bool> cancelled_{false};
+  std::vector<float> encoding_;
   std::vector<Slot> slots_;
   std::vector<std::size_t> steps_;
 };

@@ -45,6 +45,10 @@ class WhisperModel {
   /// row. Throws Error, Cancelled.
   void Forward(std::span<const Row> rows, bool begin, std::span<TokenId> next);
 
+  /// What the last Encode, or EncodeBriefly, put into the slot is made of: see TargetModel.
+  std::span<const float> encoding() const;
+  std::size_t encoding_width() const { return static_cast<std::size_t>(encoding_.shape().back()); }
+
   /// Log-probability of what the last Forward chose for `row`.
   float log_probability(std::size_t row) const { return log_prob_.values<float>()[row]; }
 
@@ -85,6 +89,7 @@ class WhisperModel {
   std::size_t tiles_;  // of the encoded audio
   int slots_ = 0;
   Tensor audio_;
+  Tensor encoding_;
   // By name; those of the caches without "past_" or "present_". The first dimension is the slot.
   // Those of the audio are as large as a window wants it.
   std::vector<std::pair<std::string, Tensor>> cross_, cache_;
@@ -112,6 +117,8 @@ class WhisperTarget final : public TargetModel {
     model_->Forward(rows, false, next);
   }
   void Move(int slot, int from, int to, int count) override { model_->Move(slot, from, to, count); }
+  std::span<const float> encoding() const override { return model_->encoding(); }
+  std::size_t encoding_width() const override { return model_->encoding_width(); }
   int slots() const override { return model_->slots(); }
   int context() const override { return model_->context(); }
   TokenId end_token() const override { return model_->end_token(); }

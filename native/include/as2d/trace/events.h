@@ -27,6 +27,7 @@ enum class Activity : std::uint8_t {
 
 struct Event {
   enum class Kind : std::uint8_t {
+    kEncoded,          ///< window, encoding, count (width of a line); only if asked for
     kTokensCommitted,  ///< window, tokens
     kWindowFinished,   ///< window, tokens (all of it), reason, duration
     kDraftAdvanced,    ///< window, count (published so far), finished
@@ -40,7 +41,8 @@ struct Event {
   std::int64_t window = -1;
   std::vector<TokenId> tokens;
   FinishReason reason = FinishReason::kEnd;
-  double duration = 0;  ///< seconds that the target lane spent on the window
+  double duration = 0;          ///< seconds that the target lane spent on the window
+  std::vector<float> encoding;  ///< see TargetModel
   std::int64_t count = 0;
   bool finished = false;
   LaneName lane = LaneName::kTarget;
