@@ -24,7 +24,6 @@ from as2d_cli.catalog.graphs.blocks import (
     Norm,
 )
 
-
 ENCODING = "encoding"
 
 
