@@ -279,9 +279,7 @@ def _encoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
     return graph.output(x, FLOAT, [1, "positions", model.encoder.norm.gamma.shape[0]])
 
 
-def cross_projections(
-    graph: GraphBuilder, x: str, model: SpeechDecoder, norm: Norm | None
-) -> None:
+def cross_projections(graph: GraphBuilder, x: str, model: SpeechDecoder, norm: Norm | None) -> None:
     """Keys and values of every decoder layer from ``x`` or its layer norm: the graph's outputs."""
     for index, layer in enumerate(model.decoder.layers):
         stacked = graph.linear(x, layer.cross.key_value, norm=norm)

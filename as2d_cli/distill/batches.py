@@ -1,0 +1,87 @@
+"""Windows of the cache as tensors, several at a time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from as2d_cli.catalog.graphs.head import POOL, TILE
+from as2d_cli.distill.cache import Cache, Entry
+
+__all__ = ["IGNORED", "Batch", "batches", "make_batch"]
+
+IGNORED = -100
+"""A token that is none: beyond the end of a text."""
+
+_POSITIONS = 4500
+"""Positions in a batch: a dozen windows of half a minute, hundreds of short ones."""
+
+_MOST_WINDOWS = 48
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some windows.
+
+    Attributes:
+        encoding: [windows, lines, encoding width], zeros after what there is.
+        mask: bool [windows, positions]: what the head's graph has for a window.
+        hints: [windows, positions, width] of the initial drafter's encoder.
+        hinted: bool [windows, positions]: where there are any.
+        tokens: int64 [windows, tokens]: prompt, text, end; then `IGNORED`.
+    """
+
+    encoding: Tensor
+    mask: Tensor
+    hints: Tensor
+    hinted: Tensor
+    tokens: Tensor
+
+
+def padded(lines: int) -> int:
+    """Lines that the graph is given for so many."""
+    return -(-lines // TILE) * TILE
+
+
+def make_batch(cache: Cache, entries: Sequence[Entry], texts: Sequence[Sequence[int]]) -> Batch:
+    """The windows of ``entries``, which say ``texts``."""
+    lines = max(padded(entry.lines) for entry in entries)
+    positions = lines // POOL
+    first = cache.encoding(entries[0])
+    encoding = np.zeros((len(entries), lines, first.shape[1]), dtype=np.float32)
+    width = cache.hints(entries[0]).shape[1]
+    hints = np.zeros((len(entries), positions, width), dtype=np.float32)
+    mask = torch.zeros((len(entries), positions), dtype=torch.bool)
+    hinted = torch.zeros_like(mask)
+    tokens = torch.full((len(entries), max(map(len, texts))), IGNORED)
+    for index, (entry, text) in enumerate(zip(entries, texts, strict=True)):
+        encoding[index, : entry.lines] = cache.encoding(entry)
+        hints[index, : entry.positions] = cache.hints(entry)
+        mask[index, : padded(entry.lines) // POOL] = True
+        hinted[index, : entry.positions] = True
+        tokens[index, : len(text)] = torch.tensor(text)
+    return Batch(torch.from_numpy(encoding), mask, torch.from_numpy(hints), hinted, tokens)
+
+
+def batches(
+    cache: Cache, entries: Sequence[Entry], texts: Sequence[Sequence[int]], shuffle: random.Random
+) -> Iterator[Batch]:
+    """All windows once, those of about one length together, in a random order."""
+    order = sorted(range(len(entries)), key=lambda i: entries[i].lines + shuffle.random() * 200)
+    groups: list[list[int]] = [[]]
+    longest = 0
+    for index in order:
+        longest = max(longest, padded(entries[index].lines) // POOL)
+        group = groups[-1]
+        if group and (longest * (len(group) + 1) > _POSITIONS or len(group) >= _MOST_WINDOWS):
+            groups.append([])
+            longest = padded(entries[index].lines) // POOL
+        groups[-1].append(index)
+    shuffle.shuffle(groups)
+    for group in groups:
+        yield make_batch(cache, [entries[i] for i in group], [texts[i] for i in group])

@@ -1,0 +1,302 @@
+"""Trains a head: first its adapter to say what the initial drafter's encoder would, then the whole
+to say what the target says (after DistillSpec, Zhou et al. 2023: the target's own greedy text is
+the label; the drafter never sees the target's history, so it is trained on noisy ones)."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from as2d_cli.distill.batches import IGNORED, Batch, batches
+from as2d_cli.distill.cache import Cache, Entry
+from as2d_cli.distill.drafting import Draft, Judge
+from as2d_cli.distill.network import AdapterNetwork, CtcNetwork
+from as2d_cli.distill.pieces import Pieces
+
+__all__ = ["Point", "Schedule", "Trainer"]
+
+Network = AdapterNetwork | CtcNetwork
+
+_HINT_WEIGHT = 0.02  # of the adapter's error while the whole is trained
+_NOISE = 0.08  # share of the history's tokens that are replaced by others
+_SMOOTHING = 0.05
+_MASKED = 0.05  # share of the positions whose encoder output is hidden while training
+_MOST_AVERAGED = 0.998  # decay of the running mean of the weights, which is what is judged
+_NORM = 1.0  # of the gradient, at most
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast.
+
+    Attributes:
+        adapter_passes, tune_passes: times over all windows in the first and the second part.
+        adapter_rate, tune_rate: peak learning rates; the adapter goes on in the second part with
+            twice its rate.
+    """
+
+    adapter_passes: int
+    tune_passes: int
+    adapter_rate: float = 1e-3
+    tune_rate: float = 3e-4
+
+    @property
+    def passes(self) -> int:
+        """All of them."""
+        return self.adapter_passes + self.tune_passes
+
+
+@dataclass(frozen=True)
+class Point:
+    """The state after a pass.
+
+    Attributes:
+        stage: ``ridge``, ``adapter`` or ``tune``.
+        loss: mean over the pass; NaN for the ridge.
+        tokens_per_step: on held-out windows, by budget.
+        seconds: that all training has taken so far.
+    """
+
+    passes: int
+    stage: str
+    loss: float
+    tokens_per_step: dict[int, float]
+    seconds: float
+
+
+@dataclass
+class _State:
+    passes: int = 0
+    best: float = 0.0
+    seconds: float = 0.0
+    curve: list[Point] = field(default_factory=list)
+
+
+class Trainer:
+    """Trains one network; goes on from its checkpoint, if there is one.
+
+    Given the same windows, a run that was interrupted ends at the same weights as one that was not:
+    every pass begins from a checkpoint and its own random seed.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        pieces: Pieces,
+        cache: Cache,
+        entries: Sequence[Entry],
+        texts: Sequence[Sequence[int]],
+        judge: Judge,
+        draft: Callable[[Network], Draft],
+        schedule: Schedule,
+        folder: Path,
+        seed: int,
+    ) -> None:
+        """Take up the checkpoint in ``folder``.
+
+        Args:
+            entries, texts: windows to train on, and prompt, pieces and end of each.
+            draft: makes a drafter of a network.
+        """
+        self.network = network
+        self._mean = copy.deepcopy(network)
+        self._pieces = pieces
+        self._cache = cache
+        self._entries = entries
+        self._texts = texts
+        self._judge = judge
+        self._draft = draft
+        self._schedule = schedule
+        self._checkpoint = folder / "checkpoint.pt"
+        self._best = folder / "best.pt"
+        self._seed = seed
+        self._state = _State()
+        self._optimizer = torch.optim.AdamW(self._groups(), weight_decay=0.01, betas=(0.9, 0.98))
+        self._average = 0
+        if self._checkpoint.exists():
+            self._load()
+
+    @property
+    def curve(self) -> list[Point]:
+        """What has been measured after every pass so far."""
+        return self._state.curve
+
+    def train(self, told: Callable[[Point], None]) -> None:
+        """Does what is left to do; then `network` is the best there was.
+
+        Args:
+            told: called after every pass.
+        """
+        if not self._state.curve:
+            self._measure("ridge", math.nan, 0.0, told)
+        while self._state.passes < self._schedule.passes:
+            began = time.monotonic()
+            stage = "adapter" if self._state.passes < self._schedule.adapter_passes else "tune"
+            loss = self._pass(stage)
+            self._state.passes += 1
+            self._measure(stage, loss, began, told)
+        self.network.load_state_dict(torch.load(self._best, weights_only=True))
+
+    def batches(self, shuffle: random.Random) -> Any:
+        """All windows to train on, once."""
+        return batches(self._cache, self._entries, self._texts, shuffle)
+
+    def _measure(
+        self, stage: str, loss: float, began: float, told: Callable[[Point], None]
+    ) -> None:
+        judged = self._mean if stage == "tune" else self.network
+        worth = self._judge.tokens_per_step(self._draft(judged))
+        state = self._state
+        if began:
+            state.seconds += time.monotonic() - began
+        point = Point(state.passes, stage, loss, worth, state.seconds)
+        state.curve.append(point)
+        middle = sorted(worth)[len(worth) // 2]
+        if worth[middle] > state.best:
+            state.best = worth[middle]
+            _save(judged.state_dict(), self._best)
+        self._save()
+        told(point)
+
+    def _pass(self, stage: str) -> float:
+        torch.manual_seed(self._seed * 1000 + self._state.passes)
+        shuffle = random.Random(self._seed * 1000 + self._state.passes)
+        self.network.train()
+        total = 0.0
+        # Counted before, so that the rate falls smoothly within a pass too.
+        everything = list(self.batches(random.Random(0)))
+        count = len(everything)
+        del everything
+        for index, batch in enumerate(self.batches(shuffle)):
+            self._set_rates(stage, index / count)
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = self._loss(stage, batch)
+            self._optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(self.network.parameters(), _NORM)
+            self._optimizer.step()
+            if stage == "tune":
+                self._add_to_mean()
+            total += float(loss.detach())
+        return total / count
+
+    def _loss(self, stage: str, batch: Batch) -> Tensor:
+        network = self.network
+        hidden = (torch.rand(batch.mask.shape) < _MASKED) if stage == "tune" else None
+        encoding = _without(batch.encoding, hidden)
+        if isinstance(network, CtcNetwork):
+            return self._ctc_loss(network, stage, batch, encoding)
+        memory = network.memory(encoding, batch.mask)
+        error = _hint_error(memory, batch)
+        if stage == "adapter":
+            return error
+        tokens = batch.tokens
+        history = tokens[:, :-1].clone()
+        history[history == IGNORED] = 0
+        noise = torch.rand(history.shape) < _NOISE
+        noise[:, : len(self._pieces.prompt)] = False
+        history = torch.where(noise, torch.randint(0, self._pieces.start, history.shape), history)
+        logits, _ = network.text(history, network.audio(memory), batch.mask)
+        labels = tokens[:, 1:].clone()
+        labels[:, 0] = IGNORED
+        entropy = functional.cross_entropy(
+            logits.float().flatten(0, 1),
+            labels.flatten(),
+            ignore_index=IGNORED,
+            label_smoothing=_SMOOTHING,
+        )
+        return entropy + _HINT_WEIGHT * error
+
+    def _ctc_loss(self, network: CtcNetwork, stage: str, batch: Batch, encoding: Tensor) -> Tensor:
+        if stage == "adapter":
+            return _hint_error(network.adapter(encoding, batch.mask), batch)
+        logits = network(encoding, batch.mask).float().log_softmax(-1)
+        said = (batch.tokens != IGNORED) & (batch.tokens < self._pieces.start)
+        labels = torch.cat([line[keep] for line, keep in zip(batch.tokens, said, strict=True)])
+        return functional.ctc_loss(
+            logits.transpose(0, 1),
+            labels,
+            batch.mask.sum(1),
+            said.sum(1),
+            blank=network.output.out_features - 1,
+            zero_infinity=True,
+        )
+
+    def _set_rates(self, stage: str, part: float) -> None:
+        schedule = self._schedule
+        first = stage == "adapter"
+        done = self._state.passes - (0 if first else schedule.adapter_passes) + part
+        whole = schedule.adapter_passes if first else schedule.tune_passes
+        peak = schedule.adapter_rate if first else schedule.tune_rate
+        # A short rise, then half a cosine.
+        rise = min(1.0, done / 0.5)
+        rate = peak * rise * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1.0, done / whole))))
+        adapter, rest = self._optimizer.param_groups
+        adapter["lr"] = rate if first else 2 * rate
+        rest["lr"] = 0.0 if first else rate
+
+    def _groups(self) -> list[dict[str, Any]]:
+        adapter = list(self.network.adapter.parameters())
+        known = {id(p) for p in adapter}
+        rest = [p for p in self.network.parameters() if id(p) not in known]
+        return [{"params": adapter, "lr": 0.0}, {"params": rest, "lr": 0.0}]
+
+    def _add_to_mean(self) -> None:
+        self._average += 1
+        decay = min(_MOST_AVERAGED, (1 + self._average) / (10 + self._average))
+        with torch.no_grad():
+            for mean, now in zip(self._mean.parameters(), self.network.parameters(), strict=True):
+                mean.lerp_(now, 1 - decay)
+
+    def _save(self) -> None:
+        _save(
+            {
+                "network": self.network.state_dict(),
+                "mean": self._mean.state_dict(),
+                "average": self._average,
+                "optimizer": self._optimizer.state_dict(),
+                "passes": self._state.passes,
+                "best": self._state.best,
+                "seconds": self._state.seconds,
+                "curve": [vars(point) for point in self._state.curve],
+            },
+            self._checkpoint,
+        )
+
+    def _load(self) -> None:
+        saved = torch.load(self._checkpoint, weights_only=True)
+        self.network.load_state_dict(saved["network"])
+        self._mean.load_state_dict(saved["mean"])
+        self._optimizer.load_state_dict(saved["optimizer"])
+        self._average = saved["average"]
+        curve = [Point(**point) for point in saved["curve"]]
+        self._state = _State(saved["passes"], saved["best"], saved["seconds"], curve)
+
+
+def _without(encoding: Tensor, hidden: Tensor | None) -> Tensor:
+    if hidden is None:
+        return encoding
+    lines = hidden.repeat_interleave(encoding.shape[1] // hidden.shape[1], dim=1)
+    return encoding.masked_fill(lines[..., None], 0.0)
+
+
+def _hint_error(memory: Tensor, batch: Batch) -> Tensor:
+    difference = memory.float()[batch.hinted] - batch.hints[batch.hinted]
+    return difference.square().mean()
+
+
+def _save(values: Any, path: Path) -> None:
+    """Whole or not at all."""
+    temporary = path.with_suffix(".new")
+    torch.save(values, temporary)
+    temporary.replace(path)
