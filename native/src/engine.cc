@@ -153,7 +153,7 @@ std::string DraftAlone(const std::filesystem::path& ort_library,
                                     WorkerPool::Unpinned("as2d-draft", 1), false);
   const auto vocabulary = LoadVocabulary(bundle);
   std::vector<TokenId> tokens;
-  model->Begin(window);
+  model->Begin(window, {});
   while (model->Next(&tokens)) {
   }
   std::string text;
@@ -175,6 +175,10 @@ std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions
   if (method == Method::kBatched) {
     options.batch = std::clamp<std::size_t>(budget, 1, kMostSlots);
     if (whisper_) whisper_->ReserveSlots(static_cast<int>(options.batch));
+  }
+  options.encode_ahead = drafter && drafter->model->needs_encoding() && !options.coupled;
+  if (options.encode_ahead && whisper_) {
+    whisper_->ReserveSlots(static_cast<int>(options.batch) + 1);
   }
   if (drafter) options.enter_draft_lane = Enter(draft_lane_);
   if (NeedsDrafter(method) && !drafter) method = Method::kTarget;

@@ -341,7 +341,7 @@ TokenId WhisperTarget::Prompt(std::span<const TokenId> prompt, int slot) {
   return next_[prompt.size() - 1];
 }
 
-void WhisperDrafter::Begin(const Window& window) {
+void WhisperDrafter::Begin(const Window& window, std::span<const float> /*encoding*/) {
   samples_ =
       std::span(window.samples).first(std::min(window.samples.size(), model_->window_samples()));
   encoded_ = false;

@@ -142,7 +142,7 @@ class WhisperDrafter final : public DraftModel {
   WhisperDrafter(std::shared_ptr<WhisperModel> model, bool brief)
       : model_(std::move(model)), brief_(brief) {}
 
-  void Begin(const Window& window) override;
+  void Begin(const Window& window, std::span<const float> encoding) override;
   bool Next(std::vector<TokenId>* tokens) override;
   void Follow(std::span<const TokenId> history) override;
   bool encoding() const override { return !encoded_; }
