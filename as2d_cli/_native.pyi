@@ -40,6 +40,14 @@ class Retokenizer:
     def __init__(self, source: Path, target: Path) -> None: ...
     def cut(self, tokens: Sequence[int]) -> list[int]: ...
 
+class Replay:
+    """What a draft would have been worth to a target with this vocabulary file."""
+
+    def __init__(self, vocabulary: Path) -> None: ...
+    def steps(
+        self, text: Sequence[int], draft: Sequence[int], end_token: int, budget: int
+    ) -> int: ...
+
 class ScriptedDrafter:
     def __init__(
         self,

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "as2d/decode/replay.h"
 #include "as2d/engine.h"
 #include "as2d/error.h"
 #include "as2d/kernels/operators.h"
@@ -333,6 +334,22 @@ NB_MODULE(_native, module) {
       .def(nb::init<const std::filesystem::path&, const std::filesystem::path&>(), "source"_a,
            "target"_a)
       .def("cut", &Crossing::Cut);
+
+  nb::class_<TokenKeys>(module, "Replay")
+      .def(
+          "__init__",
+          [](TokenKeys* self, const std::filesystem::path& vocabulary) {
+            new (self) TokenKeys(Vocabulary::Load(vocabulary.string()));
+          },
+          "vocabulary"_a)
+      .def(
+          "steps",
+          [](const TokenKeys& keys, const std::vector<TokenId>& text,
+             const std::vector<TokenId>& draft, TokenId end_token, std::size_t budget) {
+            const std::shared_ptr<const TokenKeys> borrowed(std::shared_ptr<void>(), &keys);
+            return ReplaySteps(text, draft, end_token, budget, borrowed);
+          },
+          "text"_a, "draft"_a, "end_token"_a, "budget"_a);
 
   nb::class_<ScriptedDrafter>(module, "ScriptedDrafter")
       .def(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,6 @@ from as2d_cli.catalog.graphs.blocks import (
     Linear,
     Norm,
 )
-
 
 ENCODING = "encoding"
 
@@ -104,14 +104,17 @@ class Decoder:
     norm: Norm
 
 
-@dataclass(frozen=True)
-class Whisper:
-    """A Whisper model's weights and the two facts that no shape tells."""
+@dataclass(frozen=True, kw_only=True)
+class SpeechDecoder(ABC):
+    """Something with a decoder like Whisper's."""
 
-    encoder: Encoder
     decoder: Decoder
-    encoder_heads: int
     decoder_heads: int
+
+    @property
+    @abstractmethod
+    def audio_positions(self) -> int:
+        """Most positions of the audio that the decoder looks at."""
 
     @property
     def width(self) -> int:
@@ -133,6 +136,14 @@ class Whisper:
         """Positions of the decoder."""
         return int(self.decoder.positions.shape[0])
 
+
+@dataclass(frozen=True, kw_only=True)
+class Whisper(SpeechDecoder):
+    """A Whisper model's weights and the two facts that no shape tells."""
+
+    encoder: Encoder
+    encoder_heads: int
+
     @property
     def audio_positions(self) -> int:
         """Encoder positions of a full window."""
@@ -153,11 +164,11 @@ def write_encoder(model: Whisper, path: Path) -> list[Path]:
     bands = model.encoder.convolutions[0].weight.shape[1]
     x = _subsample(graph, log_mel(graph, audio, bands), model.encoder)
     x = _encoder_layers(graph, x, model)
-    _cross_projections(graph, x, model)
+    cross_projections(graph, x, model, model.encoder.norm)
     return graph.save(path)
 
 
-def write_decoder(model: Whisper, path: Path, language_tokens: Sequence[int]) -> list[Path]:
+def write_decoder(model: SpeechDecoder, path: Path, language_tokens: Sequence[int]) -> list[Path]:
     """Write the graph of one decoder step over R rows; returns the files written.
 
     Inputs: ``tokens`` int64 [1, R], ``positions`` int64 [R] (where a row stands in its text),
@@ -205,7 +216,7 @@ def write_decoder(model: Whisper, path: Path, language_tokens: Sequence[int]) ->
     return graph.save(path)
 
 
-def audio_tensors(model: Whisper, layer: int) -> list[tuple[str, int, list[int | str]]]:
+def audio_tensors(model: SpeechDecoder, layer: int) -> list[tuple[str, int, list[int | str]]]:
     """What the encoder hands to one slot of a decoder layer: names, ONNX element types, shapes.
 
     ``cross_k_{l}`` uint8 [heads, tiles, head size / 4, 16, 4] with a tile for every 16 of the
@@ -268,9 +279,12 @@ def _encoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
     return graph.output(x, FLOAT, [1, "positions", model.encoder.norm.gamma.shape[0]])
 
 
-def _cross_projections(graph: GraphBuilder, x: str, model: Whisper) -> None:
+def cross_projections(
+    graph: GraphBuilder, x: str, model: SpeechDecoder, norm: Norm | None
+) -> None:
+    """Keys and values of every decoder layer from ``x`` or its layer norm: the graph's outputs."""
     for index, layer in enumerate(model.decoder.layers):
-        stacked = graph.linear(x, layer.cross.key_value, norm=model.encoder.norm)
+        stacked = graph.linear(x, layer.cross.key_value, norm=norm)
         names = [graph.output(*tensor) for tensor in audio_tensors(model, index)]
         graph.node("QuantizeCross", [stacked], names, domain=AS2D, heads=model.decoder_heads)
 
@@ -284,7 +298,7 @@ def _embed(graph: GraphBuilder, decoder: Decoder, tokens: str, positions: str) -
     return graph.node("Add", parts)
 
 
-def _decoder_layers(graph: GraphBuilder, x: str, model: Whisper) -> str:
+def _decoder_layers(graph: GraphBuilder, x: str, model: SpeechDecoder) -> str:
     heads = model.decoder_heads
     for index, layer in enumerate(model.decoder.layers):
         stacked = graph.linear(x, layer.attention.query_key_value, norm=layer.attention.norm)

@@ -1,0 +1,1 @@
+"""Trains a draft head for a target from unlabelled audio."""

@@ -1,0 +1,20 @@
+// What a draft would have been worth, without running a model.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "as2d/text/token_keys.h"
+#include "as2d/text/vocabulary.h"
+
+namespace as2d {
+
+/// Verify steps that a target which says `text` and then `end_token` takes with `draft` all ready
+/// before the first one and at most `budget` candidates a step, under DecoupledDrafting. The first
+/// token comes of the prompt and is no step's. Both are tokens of the target. Does not block.
+std::size_t ReplaySteps(std::span<const TokenId> text, std::span<const TokenId> draft,
+                        TokenId end_token, std::size_t budget,
+                        const std::shared_ptr<const TokenKeys>& keys);
+
+}  // namespace as2d
