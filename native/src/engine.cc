@@ -14,6 +14,8 @@
 #include "as2d/decode/strategy.h"
 #include "as2d/error.h"
 #include "as2d/models/bundle.h"
+#include "as2d/models/ctc_head.h"
+#include "as2d/models/head.h"
 #include "as2d/models/moonshine.h"
 #include "as2d/text/retokenizer.h"
 #include "as2d/text/vocabulary.h"
@@ -30,6 +32,19 @@ std::shared_ptr<const Vocabulary> LoadVocabulary(const Bundle& bundle) {
   return std::make_shared<const Vocabulary>(Vocabulary::Load(bundle.File("vocabulary").string()));
 }
 
+std::shared_ptr<DraftModel> MakeHead(const std::shared_ptr<const Runtime>& runtime,
+                                     const Bundle& bundle,
+                                     const std::shared_ptr<WorkerPool>& pool) {
+  const std::string& kind = bundle.Text("kind");
+  if (kind == "adapter") {
+    return std::make_shared<WhisperDrafter>(std::make_shared<WhisperModel>(runtime, bundle, pool),
+                                            true);
+  }
+  if (kind == "ctc") return std::make_shared<CtcHead>(runtime, bundle, pool);
+  throw Error(bundle.folder().string() + ": no driver for a head of the kind '" + kind +
+              "'; upgrade as2d or choose another drafter");
+}
+
 std::shared_ptr<DraftModel> MakeDraftModel(const std::shared_ptr<const Runtime>& runtime,
                                            const Bundle& bundle,
                                            const std::shared_ptr<WorkerPool>& pool, bool brief) {
@@ -39,6 +54,7 @@ std::shared_ptr<DraftModel> MakeDraftModel(const std::shared_ptr<const Runtime>&
                                             brief);
   }
   if (family == "moonshine") return std::make_shared<MoonshineDrafter>(runtime, bundle, pool);
+  if (family == "head") return MakeHead(runtime, bundle, pool);
   throw Error(bundle.folder().string() + ": no driver for the family '" + family + "'");
 }
 
@@ -121,6 +137,9 @@ void Engine::LoadDrafter(const std::filesystem::path& drafter, const LaneCores& 
   draft_lane_ = nullptr;
   if (!runtime_) throw Error("a scripted target takes scripted drafters only");
   const Bundle bundle = Bundle::Open(drafter);
+  if (bundle.Text("family") == "head") {
+    RequireTarget(bundle, whisper_->bundle(), whisper_->encoding_width());
+  }
   auto lane = std::make_shared<Lane>();
   lane->pool = MakePool("as2d-draft", draft_lane);
   lane->crew = crew_->AddLane(lane->pool);
@@ -147,13 +166,27 @@ void Engine::SetDrafter(std::shared_ptr<ScriptedDrafter> drafter) {
 }
 
 std::string DraftAlone(const std::filesystem::path& ort_library,
-                       const std::filesystem::path& drafter, Window window) {
+                       const std::filesystem::path& drafter, Window window,
+                       const std::filesystem::path& target) {
   const Bundle bundle = Bundle::Open(drafter);
-  const auto model = MakeDraftModel(Runtime::Open(ort_library), bundle,
-                                    WorkerPool::Unpinned("as2d-draft", 1), false);
+  const auto runtime = Runtime::Open(ort_library);
+  const auto pool = WorkerPool::Unpinned("as2d-draft", 1);
+  std::shared_ptr<WhisperModel> heard;  // the target that a head hears through
+  std::span<const float> encoding;
+  if (bundle.Text("family") == "head") {
+    if (target.empty()) {
+      throw Error(drafter.string() + ": a head says nothing without its target; pull '" +
+                  bundle.Text("target") + "', too");
+    }
+    heard = std::make_shared<WhisperModel>(runtime, Bundle::Open(target), pool);
+    RequireTarget(bundle, heard->bundle(), heard->encoding_width());
+    heard->Encode(window.samples, 0);
+    encoding = heard->encoding();
+  }
+  const auto model = MakeDraftModel(runtime, bundle, pool, false);
   const auto vocabulary = LoadVocabulary(bundle);
   std::vector<TokenId> tokens;
-  model->Begin(window);
+  model->Begin(window, encoding);
   while (model->Next(&tokens)) {
   }
   std::string text;
@@ -175,6 +208,10 @@ std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions
   if (method == Method::kBatched) {
     options.batch = std::clamp<std::size_t>(budget, 1, kMostSlots);
     if (whisper_) whisper_->ReserveSlots(static_cast<int>(options.batch));
+  }
+  options.encode_ahead = drafter && drafter->model->needs_encoding() && !options.coupled;
+  if (options.encode_ahead && whisper_) {
+    whisper_->ReserveSlots(static_cast<int>(options.batch) + 1);
   }
   if (drafter) options.enter_draft_lane = Enter(draft_lane_);
   if (NeedsDrafter(method) && !drafter) method = Method::kTarget;

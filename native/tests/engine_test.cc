@@ -2,12 +2,10 @@
 #include "as2d/engine.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -94,12 +92,12 @@ TEST(EngineTest, EveryMethodWithEveryDrafterSaysTheSame) {
   constexpr int kWindows = 2;
   Engine engine = MakeEngine();
   const Texts alone = Collect(*Begin(engine, Method::kTarget, 0, kWindows));
-  for (const char* const drafter : {"one", "two"}) {
-    const bool itself = *drafter == 'o';
+  for (const std::string drafter : {"one", "two", "adapter", "ctc"}) {
+    const bool itself = drafter == "one";
     engine.LoadDrafter(BundlePath(drafter), {});
     for (const Method method : kMethods) {
       if (!itself && !NeedsDrafter(method)) continue;
-      SCOPED_TRACE(std::string(drafter) + " " + std::to_string(static_cast<int>(method)));
+      SCOPED_TRACE(drafter + " " + std::to_string(static_cast<int>(method)));
       const auto run = Begin(engine, method, 5, kWindows);
       std::string lost;
       EXPECT_EQ(Collect(*run, &lost), alone);
@@ -110,6 +108,22 @@ TEST(EngineTest, EveryMethodWithEveryDrafterSaysTheSame) {
         EXPECT_EQ(counters.accepted.Get(), counters.proposed.Get());
       }
     }
+  }
+}
+
+TEST(EngineTest, AHeadDraftsEveryWindowWithTheEncoderOneAhead) {
+  constexpr int kWindows = 6;
+  Engine engine = MakeEngine();
+  const Texts alone = Collect(*Begin(engine, Method::kTarget, 0, kWindows));
+  for (const char* const drafter : {"adapter", "ctc"}) {
+    engine.LoadDrafter(BundlePath(drafter), {});
+    const auto run = Begin(engine, Method::kAs2d, 5, kWindows);
+    std::string lost;
+    EXPECT_EQ(Collect(*run, &lost), alone);
+    EXPECT_EQ(lost, "");
+    EXPECT_GT(run->counters().drafted.Get(), 0);
+    // What it leaves behind changes nothing for the others.
+    EXPECT_EQ(Collect(*Begin(engine, Method::kTarget, 0, kWindows)), alone);
   }
 }
 
@@ -218,36 +232,13 @@ TEST(EngineTest, RunsOneAtATime) {
   EXPECT_NE(engine.Start(Method::kTarget, 0, {}), nullptr);
 }
 
-/// Bundle `one` with a line of its description replaced, where the files lie.
-class ChangedBundle {
- public:
-  ChangedBundle(const std::string& line, const std::string& replacement)
-      : folder_(BundlePath("one").parent_path() / ("changed-" + std::to_string(getpid()))) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::copy(BundlePath("one"), folder_);
-    std::ifstream original(BundlePath("one") / "bundle.txt");
-    std::ofstream changed(folder_ / "bundle.txt");
-    for (std::string text; std::getline(original, text);) {
-      changed << (text.starts_with(line) ? replacement : text) << '\n';
-    }
-  }
-  ~ChangedBundle() { std::filesystem::remove_all(folder_); }
-  ChangedBundle(const ChangedBundle&) = delete;
-  ChangedBundle& operator=(const ChangedBundle&) = delete;
-
-  const std::filesystem::path& folder() const { return folder_; }
-
- private:
-  const std::filesystem::path folder_;
-};
-
 TEST(EngineTest, RefusesABundleThatDoesNotDescribeItsGraphs) {
   for (const auto& [line, replacement] : std::vector<std::pair<std::string, std::string>>{
            {"context: ", "context: 1000"},
            {"vocabulary_size: ", "vocabulary_size: 100000"},
            {"family: ", "family: moonshine"},
            {"family: ", "family: whisper\nlanguage: en 1\nlanguage: de 2"}}) {
-    const ChangedBundle bundle(line, replacement);
+    const ChangedBundle bundle("one", line, replacement);
     Engine engine = MakeEngine();
     EXPECT_THROW(engine.LoadDrafter(bundle.folder(), {}), Error) << replacement;
   }

@@ -60,9 +60,11 @@ std::unique_ptr<Strategy> Make(const std::string& method, std::size_t budget, Co
 /// it is right again after a correction.
 class SteadyDrafter final : public DraftModel {
  public:
-  explicit SteadyDrafter(Script script) : script_(std::move(script)) {}
+  explicit SteadyDrafter(Script script, bool needs_encoding = false)
+      : script_(std::move(script)), needs_encoding_(needs_encoding) {}
 
-  void Begin(const Window& window) override {
+  bool needs_encoding() const override { return needs_encoding_; }
+  void Begin(const Window& window, std::span<const float>) override {
     text_ = script_[window.index];
     said_ = 0;
     encoded_ = false;
@@ -81,6 +83,7 @@ class SteadyDrafter final : public DraftModel {
 
  private:
   Script script_;
+  const bool needs_encoding_;
   Tokens text_;
   std::size_t said_ = 0;
   bool encoded_ = false;
@@ -593,13 +596,14 @@ enum class Kind : std::uint8_t {
 constexpr std::array kKindNames = {"Right", "Wrong", "Alternating", "EndOnly", "NeverEnding",
                                    "Late",  "Empty", "Throws",      "Hangs"};
 
-using Case = std::tuple<std::string, Kind>;
+using Case = std::tuple<std::string, Kind, bool>;
 
 class OutcomeTest : public MethodTest, public testing::WithParamInterface<Case> {
  protected:
-  std::shared_ptr<DraftModel> Model(Kind kind) {
+  std::shared_ptr<DraftModel> Model(Kind kind, bool needs_encoding) {
     Script drafts = script_;
     ScriptedDrafter::Options options;
+    options.needs_encoding = needs_encoding;
     const auto change = [&](const std::function<void(Tokens&)>& of) {
       for (auto& [index, draft] : drafts) of(draft);
     };
@@ -613,9 +617,9 @@ class OutcomeTest : public MethodTest, public testing::WithParamInterface<Case> 
         change([](Tokens& draft) {
           for (std::size_t i = 0; i < draft.size(); i += 2) draft[i] = 777;
         });
-        return std::make_shared<SteadyDrafter>(drafts);
+        return std::make_shared<SteadyDrafter>(drafts, needs_encoding);
       case Kind::kEndOnly:
-        return std::make_shared<SteadyDrafter>(Script{});
+        return std::make_shared<SteadyDrafter>(Script{}, needs_encoding);
       case Kind::kNeverEnding:
         options.ending = Ending::kNever;
         break;
@@ -641,12 +645,13 @@ class OutcomeTest : public MethodTest, public testing::WithParamInterface<Case> 
 };
 
 TEST_P(OutcomeTest, TheTextIsTheTargetsOwn) {
-  const auto& [method, kind] = GetParam();
+  const auto& [method, kind, needs_encoding] = GetParam();
   for (const std::size_t budget : {0U, 1U, 2U, 3U, 8U, 16U}) {
     Use(method);
-    Target({{0, Distinct(30)}, {1, Periodic(25, 7)}, {2, {}}, {3, Text(1)}});
+    options_.encode_ahead = needs_encoding && !IsCoupled(method);
+    Target({{0, Distinct(30)}, {1, Periodic(25, 7)}, {2, {}}, {3, Text(1)}}, {.slots = 2});
     const auto shared = std::make_shared<Drafter>();
-    shared->model = Model(kind);
+    shared->model = Model(kind, needs_encoding);
     const Result result = ExpectExactOf(Start(shared, budget));
     const bool fails = kind == Kind::kThrows || kind == Kind::kHangs;
     EXPECT_LE(result.lost.size(), fails ? 1U : 0U);
@@ -666,10 +671,12 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::ValuesIn(kMethods),
                      testing::Values(Kind::kRight, Kind::kWrong, Kind::kAlternating, Kind::kEndOnly,
                                      Kind::kNeverEnding, Kind::kLate, Kind::kEmpty, Kind::kThrows,
-                                     Kind::kHangs)),
+                                     Kind::kHangs),
+                     testing::Bool()),
     [](const auto& test) {
       return std::get<0>(test.param) +
-             kKindNames.at(static_cast<std::size_t>(std::get<1>(test.param)));
+             kKindNames.at(static_cast<std::size_t>(std::get<1>(test.param))) +
+             (std::get<2>(test.param) ? "OnTheEncoding" : "");
     });
 
 // Stopping in every state.
@@ -785,8 +792,9 @@ TEST_P(RandomRunTest, TextIsTheTargetsWhateverIsDrafted) {
     if (random() % 3 == 0) options.context = 8 + static_cast<int>(random() % 60);
     const auto target = std::make_shared<ScriptedTarget>(texts, options);
     const auto drafter = std::make_shared<Drafter>();
+    const bool needs_encoding = random() % 2 == 0;
     if (random() % 3 == 0) {
-      drafter->model = std::make_shared<SteadyDrafter>(drafts);
+      drafter->model = std::make_shared<SteadyDrafter>(drafts, needs_encoding);
     } else {
       drafter->model = std::make_shared<ScriptedDrafter>(
           drafts,
@@ -794,11 +802,14 @@ TEST_P(RandomRunTest, TextIsTheTargetsWhateverIsDrafted) {
               .ending = std::array{Ending::kEnd, Ending::kThrow, Ending::kNever}[random() % 3],
               .token_time = std::chrono::microseconds(random() % 2 * (random() % 100)),
               .encode_time = std::chrono::microseconds(random() % 1000),
-              .confidence = static_cast<float>(random() % 100) / 100});
+              .confidence = static_cast<float>(random() % 100) / 100,
+              .needs_encoding = needs_encoding});
     }
     RunOptions run_options;
     run_options.coupled = IsCoupled(method);
     run_options.batch = 1 + random() % 4;
+    run_options.batch_apart = random() % 10;
+    run_options.encode_ahead = random() % 2 == 0;
     as2d::Run run(
         target, drafter,
         [&](Counters* counters) { return Make(method, 1 + random() % 16, counters); }, run_options);

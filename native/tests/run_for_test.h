@@ -89,20 +89,12 @@ inline Result Collect(as2d::Run& run, std::chrono::duration<double> patience = 2
   return result;
 }
 
-/// Says its script like any other, but begins no window before as many tokens are drafted as a test
-/// counts on: what the target makes of a draft must not hang on how busy the machine is.
-class PatientTarget final : public TargetModel {
+/// Another target, for tests that look at its calls or hold them up.
+class WrappedTarget : public TargetModel {
  public:
-  PatientTarget(std::shared_ptr<ScriptedTarget> target, std::function<bool()> ready)
-      : target_(std::move(target)), ready_(std::move(ready)) {}
+  explicit WrappedTarget(std::shared_ptr<TargetModel> target) : target_(std::move(target)) {}
 
-  void Encode(std::span<const float> samples, int slot) override {
-    const auto deadline = std::chrono::steady_clock::now() + 20s;
-    while (!ready_() && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(200us);
-    }
-    target_->Encode(samples, slot);
-  }
+  void Encode(std::span<const float> samples, int slot) override { target_->Encode(samples, slot); }
   TokenId Prompt(std::span<const TokenId> prompt, int slot) override {
     return target_->Prompt(prompt, slot);
   }
@@ -123,7 +115,32 @@ class PatientTarget final : public TargetModel {
   void ClearCancel() override { target_->ClearCancel(); }
 
  private:
-  const std::shared_ptr<ScriptedTarget> target_;
+  const std::shared_ptr<TargetModel> target_;
+};
+
+/// Waits for what a test counts on; false when it does not come.
+inline bool WaitUntil(const std::function<bool()>& ready) {
+  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  while (!ready()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(200us);
+  }
+  return true;
+}
+
+/// Says its script like any other, but begins no window before as many tokens are drafted as a test
+/// counts on: what the target makes of a draft must not hang on how busy the machine is.
+class PatientTarget final : public WrappedTarget {
+ public:
+  PatientTarget(std::shared_ptr<TargetModel> target, std::function<bool()> ready)
+      : WrappedTarget(std::move(target)), ready_(std::move(ready)) {}
+
+  void Encode(std::span<const float> samples, int slot) override {
+    WaitUntil(ready_);
+    WrappedTarget::Encode(samples, slot);
+  }
+
+ private:
   const std::function<bool()> ready_;
 };
 
@@ -140,16 +157,20 @@ class RunTest : public testing::Test {
   }
 
   std::unique_ptr<as2d::Run> Start(const std::shared_ptr<Drafter>& drafter, std::size_t budget) {
+    if (ahead_ > 0 && !gate_) gate_ = [this] { return counters().drafted.Get() >= ahead_; };
+    if (!gate_) return StartOn(target_, drafter, budget);
+    return StartOn(std::make_shared<PatientTarget>(target_, gate_), drafter, budget);
+  }
+
+  std::unique_ptr<as2d::Run> StartOn(std::shared_ptr<TargetModel> target,
+                                     const std::shared_ptr<Drafter>& drafter, std::size_t budget) {
     const StrategyFactory strategy = [&](Counters* counters) -> std::unique_ptr<Strategy> {
       if (strategy_) return strategy_(budget, counters);
       if (!drafter) return std::make_unique<TargetOnly>();
       return std::make_unique<DecoupledDrafting>(std::make_shared<const TokenKeys>(),
                                                  std::make_unique<FixedBudget>(budget), counters);
     };
-    std::shared_ptr<TargetModel> target = target_;
-    if (ahead_ > 0 && !gate_) gate_ = [this] { return counters().drafted.Get() >= ahead_; };
-    if (gate_) target = std::make_shared<PatientTarget>(target_, gate_);
-    return std::make_unique<as2d::Run>(target, drafter, strategy, options_);
+    return std::make_unique<as2d::Run>(std::move(target), drafter, strategy, options_);
   }
 
   void Target(Script script, ScriptedTarget::Options options = {}) {

@@ -289,7 +289,7 @@ TEST_F(RunTest, DrafterThatThrowsIsLostWithOneWarning) {
 TEST_F(RunTest, DrafterThatThrowsWithoutAWordIsLostAllTheSame) {
   class Silent final : public DraftModel {
    public:
-    void Begin(const Window&) override {}
+    void Begin(const Window&, std::span<const float>) override {}
     bool Next(std::vector<TokenId>*) override { throw std::runtime_error(""); }
     void Follow(std::span<const TokenId>) override {}
     bool encoding() const override { return false; }

@@ -193,7 +193,7 @@ class ScriptedDrafterTest : public testing::Test {
 TEST_F(ScriptedDrafterTest, GoesOnAfterAHistory) {
   ScriptedDrafter drafter({{0, {1, 2, 3}}}, {.confidence = 0.8F});
   Window window;
-  drafter.Begin(window);
+  drafter.Begin(window, {});
   EXPECT_TRUE(drafter.encoding());
   EXPECT_EQ(Next(drafter), Tokens{});
   EXPECT_FALSE(drafter.encoding());
@@ -214,6 +214,23 @@ TEST_F(ScriptedDrafterTest, GoesOnAfterAHistory) {
   drafter.Follow({});
   EXPECT_EQ(Next(drafter), (Tokens{1})) << "also after its end";
   EXPECT_FLOAT_EQ(drafter.confidence(), 0.8F);
+}
+
+TEST_F(ScriptedDrafterTest, NoticesAnEncodingThatIsNotTheWindows) {
+  ScriptedDrafter drafter({{0, {1}}}, {.needs_encoding = true});
+  Window window;
+  window.samples = {3, 4};
+  std::vector<float> encoding = window.samples;
+  for (const std::vector<float>& other : std::vector<std::vector<float>>{{}, {3}, {3, 5}}) {
+    EXPECT_THROW(drafter.Begin(window, other), Error);
+  }
+  drafter.Begin(window, encoding);
+  EXPECT_EQ(Next(drafter), Tokens{});
+  EXPECT_EQ(Next(drafter), Tokens{1});
+  encoding[0] = 5;
+  EXPECT_THROW(Next(drafter), Error) << "it is valid no more";
+  ScriptedDrafter other({{0, {1}}}, {});
+  EXPECT_THROW(other.Begin(window, window.samples), Error) << "it did not ask for it";
 }
 
 }  // namespace

@@ -233,7 +233,7 @@ TEST_F(FollowTest, SaysWhatADrafterWouldThatHasComputedNothingYet) {
   constexpr std::size_t kCount = 6;
   WhisperDrafter drafter(model_, false);
   const std::shared_ptr<WhisperModel> other = LoadModel();
-  drafter.Begin(window_);
+  drafter.Begin(window_, {});
   const Tokens text = Next(drafter, 12);
   ASSERT_EQ(text.size(), 12U);
   Tokens changed = text;
@@ -248,7 +248,7 @@ TEST_F(FollowTest, SaysWhatADrafterWouldThatHasComputedNothingYet) {
         Tokens{}, Tokens{9, 8, 7}, first(text, 11)}) {
     drafter.Follow(history);
     WhisperDrafter fresh(other, false);
-    fresh.Begin(window_);
+    fresh.Begin(window_, {});
     fresh.Follow(history);
     EXPECT_EQ(Next(drafter, kCount), Next(fresh, kCount));
     EXPECT_EQ(drafter.confidence(), fresh.confidence());
@@ -259,9 +259,9 @@ TEST_F(FollowTest, SaysWhatADrafterWouldThatHasComputedNothingYet) {
 
 TEST_F(FollowTest, WorksBeforeTheEncoderAndAfterTheEnd) {
   WhisperDrafter drafter(model_, false);
-  drafter.Begin(window_);
+  drafter.Begin(window_, {});
   const Tokens text = Next(drafter, 8);
-  drafter.Begin(window_);
+  drafter.Begin(window_, {});
   drafter.Follow(Tokens(text.begin(), text.begin() + 4));
   Tokens none;
   EXPECT_TRUE(drafter.encoding());
@@ -274,7 +274,7 @@ TEST_F(FollowTest, WorksBeforeTheEncoderAndAfterTheEnd) {
 
 TEST_F(FollowTest, AHistoryThatFillsTheContextEndsTheDraft) {
   WhisperDrafter drafter(model_, false);
-  drafter.Begin(window_);
+  drafter.Begin(window_, {});
   Next(drafter, 1);
   const auto room = static_cast<std::size_t>(model_->context() - 2);
   Tokens tokens;
@@ -317,7 +317,7 @@ TEST_F(BriefTest, SaysNoMoreThanAnybodyCanAndEndsWhereItLoops) {
   for (const int pitch : {1, 2, 3, 4, 5, 6, 7, 8}) {
     window_.samples = Sound(32000, 0.01F * static_cast<float>(pitch));
     WhisperDrafter brief(model_, true);
-    brief.Begin(window_);
+    brief.Begin(window_, {});
     const Tokens text = Next(brief, 1000);
     EXPECT_LE(text.size(), 12U + 7 * 2);
     // Only the end may be said for the third time.

@@ -62,8 +62,8 @@ class Engine {
   /// A target that follows a script.
   Engine(Script script, ScriptedTarget::Options options);
 
-  /// Loads a drafter's bundle; it replaces the one before. Throws Error, naming the file; the
-  /// engine then has no drafter.
+  /// Loads a drafter's bundle; it replaces the one before. Throws Error, naming the file, also for
+  /// a head of another target; the engine then has no drafter.
   void LoadDrafter(const std::filesystem::path& drafter, const LaneCores& draft_lane);
   /// A drafter that follows a script in the target's vocabulary.
   void SetDrafter(std::shared_ptr<ScriptedDrafter> drafter);
@@ -112,8 +112,10 @@ class Engine {
 };
 
 /// Everything that a drafter's bundle says for one window, as bytes of its own vocabulary; for
-/// checking a bundle that cannot be a target. Blocks. Throws Error, naming the file.
+/// checking a bundle that cannot be a target. A head needs the bundle of its target, whose encoder
+/// it hears through; no other looks at it. Blocks. Throws Error, naming the file.
 std::string DraftAlone(const std::filesystem::path& ort_library,
-                       const std::filesystem::path& drafter, Window window);
+                       const std::filesystem::path& drafter, Window window,
+                       const std::filesystem::path& target = {});
 
 }  // namespace as2d

@@ -28,9 +28,9 @@ class DraftWorker {
 
   ~DraftWorker() { activity_.Set(Activity::kDone, -1); }
 
-  void Begin(const Window& window) {
+  void Begin(const Window& window, std::span<const float> encoding) {
     window_ = window.index;
-    model_.Begin(window);
+    model_.Begin(window, encoding);
     BeginText();
   }
 
@@ -98,7 +98,7 @@ class DraftWorker {
 /// Drafts windows one after the other; knows nothing of what the target makes of it.
 void DraftFreely(DraftWorker& worker, WindowList& windows) {
   while (const std::shared_ptr<WindowTask> task = windows.NextForDrafter()) {
-    worker.Begin(task->window);
+    worker.Begin(task->window, task->encoding);
     std::int64_t published = 0;
     // Until the draft is complete, the stream full, or the window used up.
     for (bool more = true; more && !windows.cancelled() && !task->finished;) {
@@ -125,7 +125,7 @@ class DraftServer {
       DraftReply reply;
       if (request->window != window_) {
         window_ = request->window;
-        worker_.Begin(*window_);
+        worker_.Begin(*window_, request->encoding);
       }
       if (request->count > 0) {
         Continue(*request, &reply.tokens);

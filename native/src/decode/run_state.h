@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,10 @@ struct WindowTask {
   WindowTask(Window w, std::size_t capacity) : window(std::move(w)), stream(capacity) {}
 
   const Window window;
+  /// What the target's encoder says of the window, for a drafter that needs it. Written by the
+  /// target lane before it sets `encoded`, and never again.
+  std::vector<float> encoding;
+  bool encoded = false;  // the list's
   DraftStream stream;
   /// Set by the target lane: all of it is committed, so a draft of it has no more use. It says that
   /// the audio is used up, nothing of the text.
@@ -32,7 +37,9 @@ struct WindowTask {
 /// in another order.
 class WindowList {
  public:
-  explicit WindowList(std::int64_t max_lead) : max_lead_(max_lead) {}
+  /// With `tell_drafter` the drafter gets no window before the target has encoded it.
+  WindowList(std::int64_t max_lead, bool tell_drafter)
+      : max_lead_(max_lead), tell_drafter_(tell_drafter) {}
 
   /// Returns false after Close; after Cancel the task is dropped.
   bool Add(std::shared_ptr<WindowTask> task);
@@ -43,8 +50,14 @@ class WindowList {
   /// may also be null because there is none yet.
   std::shared_ptr<WindowTask> NextForTarget(bool wait);
 
-  /// Blocks until there is a window after those drafted, not finished, and at most the bounded lead
-  /// ahead of the first that is not finished. Null when there will be none.
+  /// Whether the target is to tell what its encoder says.
+  bool tell_drafter() const { return tell_drafter_; }
+  /// The target has encoded its window: gives the drafter a copy of what it says.
+  void TargetEncoded(WindowTask& task, std::span<const float> encoding);
+
+  /// Blocks until there is a window after those drafted, not finished, at most the bounded lead
+  /// ahead of the first that is not finished, and encoded if the drafter needs that. Null when
+  /// there will be none. What was said of the last one's audio is valid no more.
   std::shared_ptr<WindowTask> NextForDrafter();
 
   /// The target is done with its window.
@@ -54,6 +67,7 @@ class WindowList {
 
  private:
   const std::int64_t max_lead_;
+  const bool tell_drafter_;
   std::atomic<bool> cancelled_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -67,6 +81,8 @@ class WindowList {
   std::int64_t first_ = 0;
   std::int64_t target_ = 0;   // the target's cursor
   std::int64_t drafter_ = 0;  // the drafter's cursor
+  std::shared_ptr<WindowTask> drafting_;
+  std::vector<float> spare_;  // memory for an encoding
   bool closed_ = false;
 };
 
@@ -76,7 +92,7 @@ struct Run::State {
         drafter(std::move(d)),
         lease(std::move(o.lease)),
         options(std::move(o)),
-        windows(options.max_lead_windows) {
+        windows(options.max_lead_windows, drafter && drafter->model->needs_encoding()) {
     if (drafter && options.coupled) channel = std::make_unique<DraftChannel>(options.patience);
   }
 

@@ -130,7 +130,18 @@ ScriptedDrafter::ScriptedDrafter(Script script, Options options)
 
 void ScriptedDrafter::Wait(std::chrono::microseconds time) const { Sleep(time, cancelled_); }
 
-void ScriptedDrafter::Begin(const Window& window) {
+void ScriptedDrafter::CheckEncoding() const {
+  const std::span<const float> wanted =
+      options_.needs_encoding ? samples_ : std::span<const float>();
+  if (!std::ranges::equal(encoding_, wanted)) {
+    throw Error("scripted drafter: the encoding is not the window's");
+  }
+}
+
+void ScriptedDrafter::Begin(const Window& window, std::span<const float> encoding) {
+  samples_ = window.samples;
+  encoding_ = encoding;
+  CheckEncoding();
   const auto entry = script_.find(window.index);
   script_of_window_ =
       entry == script_.end() ? std::span<const TokenId>() : std::span(entry->second);
@@ -148,6 +159,7 @@ void ScriptedDrafter::Follow(std::span<const TokenId> history) {
 }
 
 bool ScriptedDrafter::Next(std::vector<TokenId>* tokens) {
+  CheckEncoding();
   if (!std::exchange(encoded_, true)) {
     Wait(options_.encode_time);
     return true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <span>
 #include <utility>
 
@@ -10,10 +11,11 @@
 
 namespace as2d {
 TargetDecoder::TargetDecoder(TargetModel& target, std::vector<std::unique_ptr<Strategy>> strategies,
-                             DraftChannel* channel, const RunOptions& options, Counters& counters,
-                             EventQueue& events)
+                             DraftChannel* channel, WindowList& windows, const RunOptions& options,
+                             Counters& counters, EventQueue& events)
     : target_(target),
       channel_(channel),
+      windows_(windows),
       pad_(options.exact && target.even_rows_only()),
       batch_apart_(options.batch_apart),
       tell_encodings_(options.tell_encodings),
@@ -21,35 +23,37 @@ TargetDecoder::TargetDecoder(TargetModel& target, std::vector<std::unique_ptr<St
       events_(events),
       activity_(LaneName::kTarget, events),
       batch_(strategies.size()) {
-  for (std::size_t slot = 0; slot < batch_.size(); ++slot) {
-    batch_[slot].strategy = std::move(strategies[slot]);
+  int slot = 0;
+  for (Active& active : batch_) {
+    active.strategy = std::move(strategies[static_cast<std::size_t>(slot)]);
+    active.slot = slot++;
   }
+  if (options.encode_ahead && slot < target.slots()) spare_slot_ = slot;
 }
 
 TargetDecoder::~TargetDecoder() { activity_.Set(Activity::kDone, -1); }
 
-bool TargetDecoder::DecodeAll(WindowList& windows) {
+bool TargetDecoder::DecodeAll() {
   bool cancelled = false;
   for (bool more = true; more && !cancelled;) {
     try {
       more = false;
-      for (std::size_t slot = 0; slot < batch_.size(); ++slot) {
-        Active& active = batch_[slot];
-        while (!active.task && MayBegin()) {
-          // Only a lane with nothing to do waits for a window to come.
-          std::shared_ptr<WindowTask> task = windows.NextForTarget(Idle());
-          if (!task) break;
-          Begin(slot, std::move(task));
-          if (active.finished) Close(active, windows);
+      for (Active& active : batch_) {
+        while (!active.busy() && MayBegin() && Take(active)) {
+          Begin(active);
+          if (active.finished) Close(active);
         }
         more = more || active.busy();
       }
-      if (more) Step();
+      if (more) {
+        EncodeAhead();
+        Step();
+      }
     } catch (const Cancelled&) {
       cancelled = true;
     }
     for (Active& active : batch_) {
-      if (active.task && (active.finished || cancelled)) Close(active, windows);
+      if (active.task && (active.finished || cancelled)) Close(active);
     }
   }
   return !cancelled;
@@ -63,45 +67,92 @@ bool TargetDecoder::MayBegin() const {
 
 bool TargetDecoder::Idle() const { return std::ranges::none_of(batch_, &Active::busy); }
 
-void TargetDecoder::Begin(std::size_t slot, std::shared_ptr<WindowTask> task) {
-  Active& active = batch_[slot];
-  active.task = std::move(task);
+// Puts the next window into a free place; false when there is none.
+bool TargetDecoder::Take(Active& active) {
+  // Only a lane with nothing to do waits for a window to come.
+  active.task = ahead_ ? ahead_->task : windows_.NextForTarget(Idle());
+  return active.busy();
+}
+
+void TargetDecoder::Begin(Active& active) {
+  const Window& window = active.task->window;
   active.start = std::chrono::steady_clock::now();
   active.committed.clear();
+  active.drafting = false;
   active.finished = false;
   active.reason = FinishReason::kCancelled;
-  const Window& window = active.task->window;
   // As many as alone steps could commit, so that no strategy gets further than another: the last
   // token is never fed back, and a padded step takes one more position than its tokens.
   const std::size_t context =
       static_cast<std::size_t>(target_.context()) - window.prompt.size() + (pad_ ? 0 : 1);
   active.limit = std::min(static_cast<std::size_t>(window.max_tokens), context);
-  active.strategy->BeginWindow({.window = {active.task, &window},
-                                .stream = channel_ ? nullptr : &active.task->stream,
-                                .channel = channel_});
-  BeginText(slot);
+  // A drafter with an encoder of its own runs it beside the target's.
+  if (!windows_.tell_drafter()) BeginDraft(active);
+  if (active.limit == 0) {
+    ahead_.reset();
+    return Finish(active, FinishReason::kLimit);
+  }
+  if (ahead_) {
+    const Ahead ahead = *std::exchange(ahead_, std::nullopt);
+    if (ahead.failure) std::rethrow_exception(ahead.failure);
+    active.start -= ahead.time;
+    std::swap(active.slot, *spare_slot_);
+  } else {
+    Encode(*active.task, active.slot);
+  }
+  if (windows_.tell_drafter()) BeginDraft(active);
+  BeginText(active);
 }
 
-// Encodes, and commits the first token.
-void TargetDecoder::BeginText(std::size_t slot) {
-  Active& active = batch_[slot];
+void TargetDecoder::BeginDraft(Active& active) {
+  active.drafting = true;
+  active.strategy->BeginWindow({.window = {active.task, &active.task->window},
+                                .encoding = active.task->encoding,
+                                .stream = channel_ ? nullptr : &active.task->stream,
+                                .channel = channel_});
+}
+
+// Commits the first token.
+void TargetDecoder::BeginText(Active& active) {
   const Window& window = active.task->window;
-  if (active.limit == 0) return Finish(active, FinishReason::kLimit);
-  activity_.Set(Activity::kEncoding, window.index);
-  {
-    const PhaseTimer timer(counters_.nanoseconds.encode);
-    target_.Encode(window.samples, static_cast<int>(slot));
-  }
-  if (tell_encodings_) TellEncoding(window.index);
   activity_.Set(Activity::kPrompting, window.index);
   TokenId first = 0;
   {
     const PhaseTimer timer(counters_.nanoseconds.prompt);
-    first = target_.Prompt(window.prompt, static_cast<int>(slot));
+    first = target_.Prompt(window.prompt, active.slot);
   }
   if (first == target_.end_token()) return Finish(active, FinishReason::kEnd);
   Commit(active, {first});
   if (active.limit == 1) Finish(active, FinishReason::kLimit);
+}
+
+void TargetDecoder::Encode(WindowTask& task, int slot) {
+  activity_.Set(Activity::kEncoding, task.window.index);
+  {
+    const PhaseTimer timer(counters_.nanoseconds.encode);
+    target_.Encode(task.window.samples, slot);
+  }
+  if (windows_.tell_drafter()) windows_.TargetEncoded(task, target_.encoding());
+  if (tell_encodings_) TellEncoding(task.window.index);
+}
+
+// Holds the windows in the batch up no more than one that joins them would.
+void TargetDecoder::EncodeAhead() {
+  if (!spare_slot_ || ahead_ || !MayBegin()) return;
+  Ahead ahead;
+  ahead.task = windows_.NextForTarget(false);
+  if (!ahead.task) return;
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    if (ahead.task->window.max_tokens > 0) Encode(*ahead.task, *spare_slot_);
+  } catch (const Cancelled&) {
+    throw;
+  } catch (...) {
+    ahead.failure = std::current_exception();
+  }
+  ahead.time = std::chrono::steady_clock::now() - start;
+  for (Active& active : batch_) active.start += ahead.time;
+  ahead_ = std::move(ahead);
 }
 
 void TargetDecoder::TellEncoding(std::int64_t window) {
@@ -118,13 +169,12 @@ void TargetDecoder::Step() {
   rows_.clear();
   std::size_t candidates = 0;
   std::int64_t window = -1;
-  for (std::size_t slot = 0; slot < batch_.size(); ++slot) {
-    Active& active = batch_[slot];
+  for (Active& active : batch_) {
     if (!active.task) continue;
     if (window < 0) window = active.task->window.index;
-    Propose(slot);
+    Propose(active);
     candidates += active.candidates;
-    AddRows(slot);
+    AddRows(active);
   }
   if (pad_ && rows_.size() % 2 != 0) {
     Row row = rows_.back();
@@ -140,14 +190,13 @@ void TargetDecoder::Step() {
   }
   counters_.steps[std::min(candidates, kMaxCountedCandidates)].Add(1);
   counters_.proposed.Add(static_cast<std::int64_t>(candidates));
-  for (std::size_t slot = 0; slot < batch_.size(); ++slot) {
-    if (batch_[slot].task) Judge(slot);
+  for (Active& active : batch_) {
+    if (active.task) Judge(active);
   }
 }
 
 // Asks the strategy for runs, and leaves of them what can be verified.
-void TargetDecoder::Propose(std::size_t slot) {
-  Active& active = batch_[slot];
+void TargetDecoder::Propose(Active& active) {
   // The last committed token is not in the caches yet: it is the first row.
   active.past = active.task->window.prompt.size() + active.committed.size() - 1;
   const std::size_t room = active.limit - active.committed.size();
@@ -170,11 +219,10 @@ void TargetDecoder::Propose(std::size_t slot) {
   }
 }
 
-void TargetDecoder::AddRows(std::size_t slot) {
-  Active& active = batch_[slot];
+void TargetDecoder::AddRows(Active& active) {
   const int past = static_cast<int>(active.past);
   active.first_row = rows_.size();
-  Row row{.token = active.committed.back(), .position = past, .slot = static_cast<int>(slot)};
+  Row row{.token = active.committed.back(), .position = past, .slot = active.slot};
   row.at = past;
   rows_.push_back(row);
   for (std::size_t run = 0; run < active.runs.size(); ++run) {
@@ -193,8 +241,7 @@ void TargetDecoder::AddRows(std::size_t slot) {
 }
 
 // Commits what the step says of one window.
-void TargetDecoder::Judge(std::size_t slot) {
-  Active& active = batch_[slot];
+void TargetDecoder::Judge(Active& active) {
   const std::size_t room = active.limit - active.committed.size();
   const TokenId end = target_.end_token();
   std::vector<TokenId> tokens;
@@ -227,8 +274,7 @@ void TargetDecoder::Judge(std::size_t slot) {
   counters_.accepted.Add(static_cast<std::int64_t>(verdict.accepted));
   const int place = static_cast<int>(active.past) + 1;
   if (verdict.accepted > 0 && rows_[best_row].at != place) {
-    target_.Move(static_cast<int>(slot), rows_[best_row].at, place,
-                 static_cast<int>(verdict.accepted));
+    target_.Move(active.slot, rows_[best_row].at, place, static_cast<int>(verdict.accepted));
   }
   if (judged) active.strategy->Verified(active.runs, best, verdict.accepted);
   if (!tokens.empty()) Commit(active, std::move(tokens));
@@ -253,9 +299,9 @@ void TargetDecoder::Finish(Active& active, FinishReason reason) {
       reason == FinishReason::kLimit && active.limit < wanted ? FinishReason::kContext : reason;
 }
 
-// Reports a window, finished or given up, and frees its slot.
-void TargetDecoder::Close(Active& active, WindowList& windows) {
-  active.strategy->EndWindow();
+// Reports a window, finished or given up, and frees its place.
+void TargetDecoder::Close(Active& active) {
+  if (active.drafting) active.strategy->EndWindow();
   if (active.finished) counters_.windows.Add(1);
   Event event;
   event.kind = Event::Kind::kWindowFinished;
@@ -265,7 +311,7 @@ void TargetDecoder::Close(Active& active, WindowList& windows) {
   event.duration =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - active.start).count();
   events_.Push(std::move(event));
-  windows.TargetFinished(*active.task);
+  windows_.TargetFinished(*active.task);
   active.task = nullptr;
   if (Idle()) activity_.Set(Activity::kIdle, -1);
 }
@@ -276,9 +322,9 @@ void Run::TargetLane(const std::shared_ptr<State>& state) {
     const auto& enter = state->options.enter_target_lane;
     const std::shared_ptr<void> inside = enter ? enter() : nullptr;
     TargetDecoder decoder(*state->target, std::move(state->strategies), state->channel.get(),
-                          state->options, state->counters, state->events);
+                          state->windows, state->options, state->counters, state->events);
     // However it came to be cancelled: a run that gives up a window must not look complete.
-    if (!decoder.DecodeAll(state->windows)) state->windows.Cancel();
+    if (!decoder.DecodeAll()) state->windows.Cancel();
   } catch (const std::exception& failure) {
     error = CauseOf(failure);
   } catch (...) {

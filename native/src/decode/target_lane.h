@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
+#include <cstdint>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lane.h"
@@ -18,8 +20,8 @@ class TargetDecoder {
  public:
   /// One strategy for each window in the batch; at most target.slots().
   TargetDecoder(TargetModel& target, std::vector<std::unique_ptr<Strategy>> strategies,
-                DraftChannel* channel, const RunOptions& options, Counters& counters,
-                EventQueue& events);
+                DraftChannel* channel, WindowList& windows, const RunOptions& options,
+                Counters& counters, EventQueue& events);
 
   ~TargetDecoder();
   TargetDecoder(const TargetDecoder&) = delete;
@@ -27,13 +29,15 @@ class TargetDecoder {
 
   /// Decodes windows until there are no more, and reports each. When the target is cancelled, what
   /// is committed stands, and it returns false. Throws what the target throws, but for Cancelled.
-  bool DecodeAll(WindowList& windows);
+  bool DecodeAll();
 
  private:
-  /// A window in the batch.
+  /// A place in the batch, and the window in it.
   struct Active {
     std::unique_ptr<Strategy> strategy;
-    std::shared_ptr<WindowTask> task;  // null: the slot is free
+    bool drafting = false;             // it has begun the window
+    int slot = 0;                      // of the target
+    std::shared_ptr<WindowTask> task;  // null: the place is free
     std::chrono::steady_clock::time_point start;
     std::vector<TokenId> committed;
     std::size_t limit = 0;  // of their number
@@ -47,28 +51,42 @@ class TargetDecoder {
     bool busy() const { return task != nullptr; }
   };
 
+  /// A window encoded before there was a place for it in the batch.
+  struct Ahead {
+    std::shared_ptr<WindowTask> task;
+    std::chrono::steady_clock::duration time{};  // that it took
+    std::exception_ptr failure;                  // told once it is the window's turn
+  };
+
   bool MayBegin() const;
   bool Idle() const;
-  void Begin(std::size_t slot, std::shared_ptr<WindowTask> task);
-  void BeginText(std::size_t slot);
+  bool Take(Active& active);
+  void Begin(Active& active);
+  void BeginDraft(Active& active);
+  void BeginText(Active& active);
+  void Encode(WindowTask& task, int slot);
+  void EncodeAhead();
   void TellEncoding(std::int64_t window);
   void Step();
-  void Propose(std::size_t slot);
-  void AddRows(std::size_t slot);
-  void Judge(std::size_t slot);
+  void Propose(Active& active);
+  void AddRows(Active& active);
+  void Judge(Active& active);
   void Commit(Active& active, std::vector<TokenId> tokens);
   void Finish(Active& active, FinishReason reason);
-  void Close(Active& active, WindowList& windows);
+  void Close(Active& active);
 
   TargetModel& target_;
   DraftChannel* const channel_;
+  WindowList& windows_;
   const bool pad_;
   const std::size_t batch_apart_;
   const bool tell_encodings_;
   Counters& counters_;
   EventQueue& events_;
   ActivityReporter activity_;
-  std::vector<Active> batch_;  // by slot
+  std::vector<Active> batch_;
+  std::optional<int> spare_slot_;  // for the window that is encoded ahead, if any is
+  std::optional<Ahead> ahead_;
   std::vector<Row> rows_;
   std::vector<TokenId> next_;
   std::vector<TokenId> run_next_;

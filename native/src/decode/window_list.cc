@@ -44,18 +44,37 @@ std::shared_ptr<WindowTask> WindowList::NextForTarget(bool wait) {
   return At(target_++);
 }
 
+void WindowList::TargetEncoded(WindowTask& task, std::span<const float> encoding) {
+  std::vector<float> copy;
+  {
+    const std::lock_guard lock(mutex_);
+    copy.swap(spare_);
+  }
+  copy.assign(encoding.begin(), encoding.end());
+  {
+    const std::lock_guard lock(mutex_);
+    task.encoding = std::move(copy);
+    task.encoded = true;
+  }
+  changed_.notify_all();
+}
+
 std::shared_ptr<WindowTask> WindowList::NextForDrafter() {
   const CrewLane::Rest rest;
   std::unique_lock lock(mutex_);
+  if (drafting_) spare_ = std::move(drafting_->encoding);
+  drafting_ = nullptr;
   changed_.wait(lock, [&] {
     // What the target has finished is skipped.
     drafter_ = std::max(drafter_, first_);
     while (drafter_ < End() && At(drafter_)->finished) ++drafter_;
-    return (drafter_ < End() && drafter_ <= first_ + max_lead_) || (closed_ && drafter_ >= End()) ||
-           cancelled();
+    if (cancelled()) return true;
+    if (drafter_ >= End()) return closed_;
+    return drafter_ <= first_ + max_lead_ && (At(drafter_)->encoded || !tell_drafter_);
   });
   if (cancelled() || drafter_ >= End()) return nullptr;
-  return At(drafter_++);
+  drafting_ = At(drafter_++);
+  return drafting_;
 }
 
 void WindowList::TargetFinished(WindowTask& task) {

@@ -72,7 +72,7 @@ MoonshineDrafter::MoonshineDrafter(std::shared_ptr<const Runtime> runtime, const
   for (const std::string& name : present_names_) output_names_.push_back(name.c_str());
 }
 
-void MoonshineDrafter::Begin(const Window& window) {
+void MoonshineDrafter::Begin(const Window& window, std::span<const float> /*encoding*/) {
   pieces_.clear();
   std::size_t begin = 0;
   for (const std::size_t end : QuietCuts(window.samples, kLongestPiece)) {

@@ -7,19 +7,10 @@
 #include <limits>
 
 #include "as2d/error.h"
+#include "as2d/models/head.h"
 
 namespace as2d {
 namespace {
-
-/// The heavy operators are our own and share their work out over the crew; the runtime's threads
-/// must not spin on the crew's cores meanwhile.
-SessionOptions OptionsFor(std::shared_ptr<WorkerPool> pool, int threads) {
-  SessionOptions options;
-  options.pool = std::move(pool);
-  options.threads = threads;
-  options.spin_microseconds = 0;
-  return options;
-}
 
 constexpr std::size_t kPositionSamples = 320;
 constexpr std::size_t kTileSamples = 16 * kPositionSamples;
@@ -42,10 +33,11 @@ bool EndsInALoop(std::span<const TokenId> text) {
   return false;
 }
 
-/// Positions that the encoder has for so many tiles of audio, of which a window's last may be cut.
-std::int64_t EncodedPositions(std::size_t tiles, std::size_t window_samples) {
-  return static_cast<std::int64_t>(std::min(tiles * kTileSamples, window_samples) /
-                                   kPositionSamples);
+EncoderInput InputOf(const Bundle& bundle, const Session& encoder, std::size_t window_samples) {
+  if (bundle.Text("family") == "head") return HeadInput(bundle, encoder);
+  return EncoderInput(
+      encoder.runtime(),
+      {.name = "audio", .width = 0, .tile = kTileSamples, .window = window_samples});
 }
 
 /// The shape of what the encoder says of one window, or the decoder hears of several, with the
@@ -83,15 +75,13 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
       end_token_(bundle.RequiredToken("end")),
       even_rows_only_(bundle.Text("row_invariance") == "even"),
       canceller_(runtime),
-      window_tiles_((window_samples_ + kTileSamples - 1) / kTileSamples),
-      tiles_(window_tiles_) {
-  encoder_ = Session::Load(runtime, bundle.File("encoder"), OptionsFor(pool, 0));
-  decoder_ = Session::Load(runtime, bundle.File("decoder"), OptionsFor(pool, 1));
-
+      encoder_(Session::Load(runtime, bundle.File("encoder"), OwnOperators(pool))),
+      decoder_(Session::Load(runtime, bundle.File("decoder"), OwnOperators(pool, 1))),
+      input_(InputOf(bundle, *encoder_, window_samples_)),
+      tiles_(input_.window_tiles()) {
   const auto floats = [&](Shape shape) {
     return Tensor(runtime, ElementType::kFloat32, std::move(shape));
   };
-  audio_ = floats({1, static_cast<std::int64_t>(window_samples_)});
   // What the encoder says of the audio is what the decoder asks of it, by name; the decoder has one
   // more dimension, the slots, in front.
   for (const ValueInfo& output : encoder_->outputs()) {
@@ -118,12 +108,14 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
     }
   }
 
-  const ValueInfo* const encoding = encoder_->FindOutput(std::string(kEncoding));
-  if (encoding == nullptr || encoding->shape.size() != 3 || encoding->shape[2] < 1) {
-    throw Error(encoder_->file().string() + ": has no output '" + std::string(kEncoding) +
-                "'; pull the model again");
+  if (!hears_encoding()) {
+    const ValueInfo* const encoding = encoder_->FindOutput(kEncoding);
+    if (encoding == nullptr || encoding->shape.size() != 3 || encoding->shape[2] < 1) {
+      throw Error(encoder_->file().string() + ": has no output '" + std::string(kEncoding) +
+                  "'; pull the model again");
+    }
+    encoding_ = floats({1, EncodedPositions(), encoding->shape[2]});
   }
-  encoding_ = floats({1, EncodedPositions(window_tiles_, window_samples_), encoding->shape[2]});
 
   tokens_ = Tensor(runtime, ElementType::kInt64, {1, context_});
   positions_ = Tensor(runtime, ElementType::kInt64, {context_});
@@ -160,7 +152,7 @@ void WhisperModel::ReserveSlots(int slots) {
   std::vector<std::pair<std::string, Tensor>> cache;
   for (const ValueInfo& output : encoder_->outputs()) {
     if (output.name == kEncoding) continue;
-    Shape shape = AudioShape(output, window_tiles_);
+    Shape shape = AudioShape(output, input_.window_tiles());
     shape.insert(shape.begin(), slots);
     cross.emplace_back(output.name, Tensor(runtime, output.type, std::move(shape)));
   }
@@ -195,11 +187,11 @@ Binding& WhisperModel::EncoderOf(int slot) {
   std::unique_ptr<Binding>& binding = encoder_bindings_[slot];
   if (binding) return *binding;
   auto made = std::make_unique<Binding>(encoder_);
-  const std::size_t samples = std::min(window_samples_, tiles_ * kTileSamples);
-  made->BindInput("audio", audio_.View({1, static_cast<std::int64_t>(samples)}));
-  const auto width = static_cast<std::int64_t>(encoding_width());
-  made->BindOutput(std::string(kEncoding),
-                   encoding_.View({1, EncodedPositions(tiles_, window_samples_), width}));
+  made->BindInput(input_.name(), input_.View(tiles_));
+  if (!encoding_.empty()) {
+    made->BindOutput(std::string(kEncoding),
+                     encoding_.View({1, EncodedPositions(), encoding_.shape().back()}));
+  }
   for (const auto& [name, tensor] : cross_) {
     const Shape shape = AudioShape(*encoder_->FindOutput(name), tiles_);
     std::size_t one = 1;
@@ -214,30 +206,31 @@ void WhisperModel::Encode(std::span<const float> samples, int slot) {
   const bool done = slot == 0 && detected_ && std::ranges::equal(samples, *detected_);
   if (slot == 0) detected_.reset();
   if (done) return;
-  SetTiles(window_tiles_);
-  RunEncoder(samples, slot);
+  RunEncoder(samples, input_.window_tiles(), slot);
 }
 
 void WhisperModel::EncodeBriefly(std::span<const float> samples) {
   detected_.reset();
-  const std::size_t tiles = (samples.size() + kSilenceAfter + kTileSamples - 1) / kTileSamples;
-  SetTiles(std::min(tiles, window_tiles_));
-  RunEncoder(samples, 0);
+  RunEncoder(samples, input_.TilesFor(samples.size() + kSilenceAfter), 0);
+}
+
+void WhisperModel::EncodeLines(std::span<const float> lines) {
+  RunEncoder(lines, input_.TilesFor(lines.size() / line_width()), 0);
+}
+
+/// Of the audio that is encoded.
+std::int64_t WhisperModel::EncodedPositions() const {
+  return static_cast<std::int64_t>(input_.EntriesOf(tiles_) / kPositionSamples);
 }
 
 std::span<const float> WhisperModel::encoding() const {
-  const auto positions = static_cast<std::size_t>(EncodedPositions(tiles_, window_samples_));
+  const auto positions = static_cast<std::size_t>(EncodedPositions());
   return encoding_.values<float>().first(positions * encoding_width());
 }
 
-void WhisperModel::RunEncoder(std::span<const float> samples, int slot) {
-  if (samples.size() > window_samples_) {
-    throw Error("a window of " + std::to_string(samples.size()) + " samples is longer than the " +
-                std::to_string(window_samples_) + " that the encoder takes");
-  }
-  const std::span<float> audio = audio_.values<float>();
-  const auto end = std::copy(samples.begin(), samples.end(), audio.begin());
-  std::fill(end, audio.end(), 0.0F);
+void WhisperModel::RunEncoder(std::span<const float> heard, std::size_t tiles, int slot) {
+  SetTiles(tiles);
+  input_.Write(heard, tiles);
   if (slot < 0 || slot >= slots_) throw Error("there is no slot " + std::to_string(slot));
   EncoderOf(slot).Run(&canceller_);
 }
@@ -309,8 +302,7 @@ std::vector<std::pair<std::string, float>> WhisperModel::LanguageProbabilities(
   const auto& languages = bundle_.languages();
   if (languages.empty()) throw Error("this model knows one language only");
   detected_.reset();
-  SetTiles(window_tiles_);
-  RunEncoder(samples, 0);
+  RunEncoder(samples, input_.window_tiles(), 0);
   detected_.emplace(samples.begin(), samples.end());
   // Two rows, for the model may be exact for even numbers only; the second one's result is not
   // used.
@@ -341,9 +333,10 @@ TokenId WhisperTarget::Prompt(std::span<const TokenId> prompt, int slot) {
   return next_[prompt.size() - 1];
 }
 
-void WhisperDrafter::Begin(const Window& window) {
+void WhisperDrafter::Begin(const Window& window, std::span<const float> encoding) {
   samples_ =
       std::span(window.samples).first(std::min(window.samples.size(), model_->window_samples()));
+  lines_ = encoding;
   encoded_ = false;
   cached_ = 0;
   const Bundle& bundle = model_->bundle();
@@ -366,7 +359,11 @@ void WhisperDrafter::Begin(const Window& window) {
 
 bool WhisperDrafter::Next(std::vector<TokenId>* tokens) {
   if (!encoded_) {
-    brief_ ? model_->EncodeBriefly(samples_) : model_->Encode(samples_, 0);
+    if (needs_encoding()) {
+      model_->EncodeLines(HeardOf(lines_, model_->line_width(), samples_.size()));
+    } else {
+      brief_ ? model_->EncodeBriefly(samples_) : model_->Encode(samples_, 0);
+    }
     encoded_ = true;
     return true;
   }

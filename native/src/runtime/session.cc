@@ -153,6 +153,14 @@ std::vector<Tensor> AdoptAll(const std::shared_ptr<const Runtime>& runtime,
 
 }  // namespace
 
+SessionOptions OwnOperators(std::shared_ptr<WorkerPool> pool, int threads) {
+  SessionOptions options;
+  options.pool = std::move(pool);
+  options.threads = threads;
+  options.spin_microseconds = 0;
+  return options;
+}
+
 Canceller::Canceller(std::shared_ptr<const Runtime> runtime) : runtime_(std::move(runtime)) {
   runtime_->Check(runtime_->api().Call<entry::CreateRunOptions>(&options_), "run options");
 }

@@ -1,16 +1,69 @@
-"""Writes two small random Whisper bundles, `one` and `two`, for engine_test.
+"""Writes small random bundles for the engine's tests: the Whispers `one` and `two`, and for the
+target `one` the heads `adapter` and `ctc`.
 
 usage: make_tiny_bundles.py FOLDER      (with the repository's root in PYTHONPATH)
 """
 
+import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from as2d_cli.catalog.build import Recipe, build
 from as2d_cli.catalog.bundle import sha256_of
-from tests.catalog.material import put, whisper_files
+from as2d_cli.catalog.graphs.blocks import Linear, Norm
+from as2d_cli.catalog.graphs.head import (
+    POOL,
+    Adapter,
+    AdapterBlock,
+    AdapterHead,
+    CtcHead,
+    write_adapter_encoder,
+    write_ctc_encoder,
+)
+from as2d_cli.catalog.graphs.whisper import FeedForward, write_decoder
+from as2d_cli.catalog.weights.whisper import read_whisper
+from tests.catalog.material import VOCABULARY, WIDTH, put, whisper_files
+
+random = np.random.default_rng(0)
+
+
+def linear(outputs: int, inputs: int, scale: float = 1.0) -> Linear:
+    """Random weights that keep the size of what comes in."""
+    weight = random.standard_normal((outputs, inputs)) * scale * inputs**-0.5
+    return Linear(weight.astype(np.float32), np.zeros(outputs, dtype=np.float32))
+
+
+def norm(width: int) -> Norm:
+    """One that only normalises."""
+    return Norm(np.ones(width, dtype=np.float32), np.zeros(width, dtype=np.float32))
+
+
+def adapter() -> Adapter:
+    """One block."""
+    feed = FeedForward(norm(WIDTH), linear(2 * WIDTH, WIDTH), linear(WIDTH, 2 * WIDTH))
+    block = AdapterBlock(linear(WIDTH, 3 * WIDTH), feed)
+    return Adapter(norm(POOL * WIDTH), linear(WIDTH, POOL * WIDTH), (block,))
+
+
+def describe_head(folder: Path, kind: str, target: Path, changes: dict[str, str]) -> None:
+    """Write the description of a head: that of its target, with what is different in it."""
+    shutil.copyfile(target / "vocabulary.bin", folder / "vocabulary.bin")
+    changes |= {"id": folder.name, "family": "head"}
+    lines = (target / "bundle.txt").read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines[1:] if not line.startswith(("file:", "source:"))]
+    keys = {line.partition(": ")[0]: line for line in kept}
+    keys |= {key: f"{key}: {value}" for key, value in changes.items()}
+    extra = [f"kind: {kind}", f"target: {target.name}"]
+    extra += [f"encoding_width: {WIDTH}", f"frames_per_position: {POOL}"]
+    text = "\n".join([lines[0], *keys.values(), *extra]) + "\n"
+    (folder / "bundle.txt").write_text(text, encoding="utf-8")
+
 
 folder = Path(sys.argv[1])
+for name in ("adapter", "ctc"):
+    (folder / name).mkdir(parents=True, exist_ok=True)
 for seed, name in enumerate(("one", "two")):
     sources = put(folder / "sources" / name, whisper_files(seed=seed))
     bundle = folder / name
@@ -27,3 +80,16 @@ for seed, name in enumerate(("one", "two")):
         ),
         bundle,
     )
+
+whisper = read_whisper(folder / "sources" / "two" / "model.bin")
+head = AdapterHead(adapter=adapter(), decoder=whisper.decoder, decoder_heads=whisper.decoder_heads)
+write_adapter_encoder(head, folder / "adapter" / "encoder.onnx")
+write_decoder(head, folder / "adapter" / "decoder.onnx", [])
+describe_head(folder / "adapter", "adapter", folder / "one", {})
+
+# Blanks are likely, so that some are there.
+output = linear(VOCABULARY + 1, WIDTH)
+output.weight[-1] *= 2
+write_ctc_encoder(CtcHead(adapter(), norm(WIDTH), output), folder / "ctc" / "encoder.onnx")
+sizes = {"vocabulary_size": str(VOCABULARY + 1), "decoder": "encoder.onnx"}
+describe_head(folder / "ctc", "ctc", folder / "one", sizes)

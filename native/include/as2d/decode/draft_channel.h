@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "as2d/decode/window.h"
@@ -17,8 +18,9 @@ namespace as2d {
 /// What the drafter is to continue. Tokens are in the target's vocabulary.
 struct DraftRequest {
   std::shared_ptr<const Window> window;
-  std::vector<TokenId> history;  ///< the window's text, from its first token
-  std::size_t count = 0;         ///< tokens wanted; with 0 the drafter only encodes the window
+  std::span<const float> encoding = {};  ///< see DraftModel::Begin; valid as long as `window`
+  std::vector<TokenId> history;          ///< the window's text, from its first token
+  std::size_t count = 0;  ///< tokens wanted; with 0 the drafter only encodes the window
   /// Stop when the product of the drafter's confidences falls below this; 0 never stops.
   float least_confidence = 0;
 };

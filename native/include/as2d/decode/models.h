@@ -73,9 +73,13 @@ class DraftModel {
  public:
   virtual ~DraftModel() = default;
 
-  /// Begins a window and forgets the last one. `window` stays valid until its
+  /// Whether it hears what the target's encoder says of a window, and not the samples.
+  virtual bool needs_encoding() const { return false; }
+
+  /// Begins a window and forgets the last one. `encoding` is what the target's encoder says of it
+  /// (see TargetModel), or empty for a drafter that does not need that. Both stay valid until the
   /// draft is complete or given up.
-  virtual void Begin(const Window& window) = 0;
+  virtual void Begin(const Window& window, std::span<const float> encoding) = 0;
 
   /// Does one bounded piece of work (an encoder pass, or one step) and appends the tokens that came
   /// of it, if any, in the drafter's own vocabulary. Returns false when the draft is complete; call

@@ -43,6 +43,10 @@ struct RunOptions {
   /// recording then do not wait for the encoding of all that the batch holds, and windows do not
   /// all end, and make the others wait for the next ones' encoding, at the same time.
   std::size_t batch_apart = 8;
+  /// Encode the window after the ones in the batch, if it is there already, once each of those has
+  /// `batch_apart` tokens: a drafter that needs the encoding then drafts it while the target
+  /// decodes. Takes one more slot of the target; without it nothing is encoded ahead.
+  bool encode_ahead = false;
   /// Tell what the encoder says of each window.
   bool tell_encodings = false;
   /// The drafter does as the strategy tells it, and nothing of its own.

@@ -78,7 +78,8 @@ class ScriptedTarget final : public TargetModel {
 /// A drafter that says its script by window index, a token at a time, and then ends or fails as it
 /// was told. Tokens are in whatever vocabulary the caller means. After a history of n tokens it
 /// goes on with its script's token n, if the history is the script's so far; after any other it
-/// says tokens that come of the history, each one more than the last.
+/// says tokens that come of the history, each one more than the last. It throws Error when the
+/// encoding it is given is not, or is no more, what a ScriptedTarget says of the window.
 class ScriptedDrafter final : public DraftModel {
  public:
   enum class Ending : std::uint8_t {
@@ -93,11 +94,13 @@ class ScriptedDrafter final : public DraftModel {
     std::chrono::microseconds encode_time{0};
     /// Given to every token that is the script's; others get half of it.
     float confidence = 1;
+    bool needs_encoding = false;
   };
 
   ScriptedDrafter(Script script, Options options);
 
-  void Begin(const Window& window) override;
+  bool needs_encoding() const override { return options_.needs_encoding; }
+  void Begin(const Window& window, std::span<const float> encoding) override;
   bool Next(std::vector<TokenId>* tokens) override;
   void Follow(std::span<const TokenId> history) override;
   bool encoding() const override { return !encoded_; }
@@ -112,10 +115,13 @@ class ScriptedDrafter final : public DraftModel {
 
  private:
   void Wait(std::chrono::microseconds time) const;
+  void CheckEncoding() const;
 
   const Script script_;
   const Options options_;
   std::atomic<bool> cancelled_{false};
+  std::span<const float> samples_;
+  std::span<const float> encoding_;
   std::span<const TokenId> script_of_window_;
   std::span<const TokenId> rest_;
   TokenId last_ = 0;

@@ -29,7 +29,7 @@ class MoonshineDrafter final : public DraftModel {
   MoonshineDrafter(std::shared_ptr<const Runtime> runtime, const Bundle& bundle,
                    std::shared_ptr<WorkerPool> pool);
 
-  void Begin(const Window& window) override;
+  void Begin(const Window& window, std::span<const float> encoding) override;
   bool Next(std::vector<TokenId>* tokens) override;
   void Follow(std::span<const TokenId> history) override;
   bool encoding() const override { return piece_ < pieces_.size() && !pieces_[piece_].encoded; }

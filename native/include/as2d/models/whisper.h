@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "as2d/decode/models.h"
 #include "as2d/models/bundle.h"
+#include "as2d/models/encoder_input.h"
 #include "as2d/platform/worker_pool.h"
 #include "as2d/runtime/session.h"
 
@@ -21,6 +23,9 @@ namespace as2d {
 /// cross-attention keys and values, and a decoder whose self-attention caches are fixed buffers
 /// that it writes in place, so that a rewind is a smaller length. Used by one thread at a time, but
 /// for Cancel.
+///
+/// Also the draft head that is built like it (`kind: adapter`), but for its encoder: that takes
+/// what the encoder of the target says, and so does this then, in the place of audio.
 class WhisperModel {
  public:
   /// Loads both graphs onto the lane of `pool`. Throws Error, naming the file.
@@ -40,6 +45,12 @@ class WhisperModel {
   /// much cheaper as the window is longer, and not what the model was trained on. For drafts. What
   /// other slots hold is lost. Throws Error, Cancelled.
   void EncodeBriefly(std::span<const float> samples);
+
+  /// Whether it is a head; one has EncodeLines only, the others all but that.
+  bool hears_encoding() const { return input_.width() > 0; }
+  /// Encodes lines of line_width() numbers into slot 0. Throws Error, Cancelled.
+  void EncodeLines(std::span<const float> lines);
+  std::size_t line_width() const { return input_.width(); }
 
   /// One forward of the decoder. `begin` applies the rules for a window's first token, to every
   /// row. Throws Error, Cancelled.
@@ -74,7 +85,8 @@ class WhisperModel {
   void SetRow(std::size_t index, const Row& row);
   void SetTiles(std::size_t tiles);
   Binding& EncoderOf(int slot);
-  void RunEncoder(std::span<const float> samples, int slot);
+  void RunEncoder(std::span<const float> heard, std::size_t tiles, int slot);
+  std::int64_t EncodedPositions() const;
 
   const Bundle bundle_;
   const int context_;
@@ -83,13 +95,12 @@ class WhisperModel {
   const TokenId end_token_;
   const bool even_rows_only_;
   Canceller canceller_;
-  std::shared_ptr<Session> encoder_;
-  std::shared_ptr<Session> decoder_;
-  const std::size_t window_tiles_;
-  std::size_t tiles_;  // of the encoded audio
+  const std::shared_ptr<Session> encoder_;
+  const std::shared_ptr<Session> decoder_;
+  EncoderInput input_;
+  std::size_t tiles_;  // of what is encoded
   int slots_ = 0;
-  Tensor audio_;
-  Tensor encoding_;
+  Tensor encoding_;  // none of a head
   // By name; those of the caches without "past_" or "present_". The first dimension is the slot.
   // Those of the audio are as large as a window wants it.
   std::vector<std::pair<std::string, Tensor>> cross_, cache_;
@@ -133,7 +144,7 @@ class WhisperTarget final : public TargetModel {
   std::vector<TokenId> next_;
 };
 
-/// Whisper as a drafter: its own prompt, its own history.
+/// Whisper, or a head like it, as a drafter: its own prompt, its own history.
 class WhisperDrafter final : public DraftModel {
  public:
   /// `brief`: no more work than a draft is worth. It encodes no more than the audio (see
@@ -142,7 +153,8 @@ class WhisperDrafter final : public DraftModel {
   WhisperDrafter(std::shared_ptr<WhisperModel> model, bool brief)
       : model_(std::move(model)), brief_(brief) {}
 
-  void Begin(const Window& window) override;
+  bool needs_encoding() const override { return model_->hears_encoding(); }
+  void Begin(const Window& window, std::span<const float> encoding) override;
   bool Next(std::vector<TokenId>* tokens) override;
   void Follow(std::span<const TokenId> history) override;
   bool encoding() const override { return !encoded_; }
@@ -154,10 +166,11 @@ class WhisperDrafter final : public DraftModel {
   const std::shared_ptr<WhisperModel> model_;
   const bool brief_;
   std::span<const float> samples_;
-  std::size_t most_tokens_ = 0;  // of text_
-  std::size_t prompt_ = 0;       // its length
-  std::vector<TokenId> text_;    // the prompt, and all that was said
-  std::size_t cached_ = 0;       // of text_
+  std::span<const float> lines_;  // of the target's encoding
+  std::size_t most_tokens_ = 0;   // of text_
+  std::size_t prompt_ = 0;        // its length
+  std::vector<TokenId> text_;     // the prompt, and all that was said
+  std::size_t cached_ = 0;        // of text_
   bool encoded_ = false;
   float confidence_ = 1;
   std::vector<Row> rows_;

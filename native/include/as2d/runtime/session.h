@@ -37,6 +37,10 @@ struct SessionOptions {
   std::vector<std::pair<std::string, std::string>> config;
 };
 
+/// For graphs of our own operators. They share their work out over the crew, and the runtime's
+/// threads must not spin on the crew's cores meanwhile.
+SessionOptions OwnOperators(std::shared_ptr<WorkerPool> pool, int threads = 0);
+
 /// An input or output of a graph.
 struct ValueInfo {
   std::string name;

@@ -19,6 +19,7 @@ void CoupledDrafting::Propose(std::size_t room, CandidateRuns* runs) {
   const std::size_t count = std::min(room, budget_->Next());
   if (source_.channel == nullptr || count == 0) return;
   source_.channel->Ask({.window = source_.window,
+                        .encoding = source_.encoding,
                         .history = committed_,
                         .count = count,
                         .least_confidence = least_confidence_});

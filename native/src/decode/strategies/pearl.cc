@@ -36,7 +36,10 @@ void PearlDrafting::Ask() {
   if (source_.channel == nullptr) return;
   std::vector<TokenId> history = committed_;
   history.insert(history.end(), pending_.begin(), pending_.end());
-  source_.channel->Ask({.window = source_.window, .history = std::move(history), .count = budget_});
+  source_.channel->Ask({.window = source_.window,
+                        .encoding = source_.encoding,
+                        .history = std::move(history),
+                        .count = budget_});
   asked_ = true;
 }
 
