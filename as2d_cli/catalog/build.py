@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from as2d_cli.catalog.bundle import Bundle, FileRecord, record_file
+from as2d_cli.catalog.bundle import HEAD, Bundle, BundleError, FileRecord, record_file
+
+if TYPE_CHECKING:
+    from as2d_cli.catalog.weights.head import HeadFile
 
 # Raised whenever a builder changes what it writes: bundles of another revision are made again.
-_REVISIONS = {"whisper": "whisper-10", "moonshine": "moonshine-1"}
+_REVISIONS = {"whisper": "whisper-10", "moonshine": "moonshine-1", "head": "head-1"}
 ENGLISH_ONLY = ("en",)
 VOCABULARY = "vocabulary.bin"
 # Whisper's figures; Moonshine has no fixed window or context, and shares them as upper limits.
@@ -26,6 +30,7 @@ class Recipe:
     Attributes:
         sources: path of each source file by its name in the catalogue.
         digests: SHA-256 (hex) of each, as checked.
+        target: of a head: id of the target it must be made for; empty for any.
     """
 
     id: str
@@ -35,6 +40,7 @@ class Recipe:
     languages: tuple[str, ...]
     sources: Mapping[str, Path]
     digests: Mapping[str, str]
+    target: str = ""
 
 
 def revision(family: str) -> str:
@@ -50,6 +56,8 @@ def build(recipe: Recipe, folder: Path) -> Bundle:
     """
     if recipe.family == "moonshine":
         return _moonshine(recipe, folder)
+    if recipe.family == HEAD:
+        return _head(recipe, folder)
     return _whisper(recipe, folder)
 
 
@@ -139,6 +147,101 @@ def _moonshine(recipe: Recipe, folder: Path) -> Bundle:
     )
     bundle.write()
     return bundle
+
+
+def _head(recipe: Recipe, folder: Path) -> Bundle:
+    """A head says itself which languages it knows and under which licence it is."""
+    from as2d_cli.catalog.graphs.head import POOL
+    from as2d_cli.catalog.vocabulary import Vocabulary
+    from as2d_cli.catalog.weights.head import read_head
+
+    (source,) = recipe.sources.values()
+    file = read_head(source)
+    if recipe.target not in ("", file.target):
+        raise BundleError(source, f"is a head for '{file.target}', not for '{recipe.target}'")
+    parts = _head_graphs(file, folder)
+    Vocabulary(parts.pieces, merge_ranks=False).write(folder / VOCABULARY)
+    bundle = Bundle(
+        path=folder,
+        id=recipe.id,
+        family=HEAD,
+        role="drafter",
+        languages=file.languages,
+        licence=file.licence,
+        builder=revision(HEAD),
+        encoder="encoder.onnx",
+        decoder=parts.decoder,
+        vocabulary_file=VOCABULARY,
+        layers=parts.layers,
+        heads=parts.heads,
+        head_size=parts.head_size,
+        width=len(file.head.adapter.join.weight),
+        context=parts.context,
+        vocabulary_size=len(parts.pieces),
+        sample_rate=SAMPLE_RATE,
+        window_samples=WINDOW_SAMPLES,
+        row_invariance=parts.row_invariance,
+        tokens=parts.tokens,
+        suppress=parts.suppress,
+        files=_records([*parts.written, folder / VOCABULARY]),
+        sources=recipe.digests,
+        kind=file.kind,
+        target=file.target,
+        encoding_width=file.encoding_width,
+        frames_per_position=POOL,
+    )
+    bundle.write()
+    return bundle
+
+
+@dataclass(frozen=True, kw_only=True)
+class _HeadParts:
+    """What is different from one kind of head to the other."""
+
+    written: Sequence[Path]
+    pieces: tuple[bytes, ...]
+    decoder: str
+    layers: int = 0
+    heads: int = 0
+    head_size: int = 0
+    context: int = 0
+    # Nothing is fed to a head that says all at once, so nothing can depend on the number of rows.
+    row_invariance: str = "any"
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    suppress: tuple[int, ...] = ()
+
+
+def _head_graphs(file: HeadFile, folder: Path) -> _HeadParts:
+    from as2d_cli.catalog.graphs.head import AdapterHead, write_adapter_encoder, write_ctc_encoder
+    from as2d_cli.catalog.graphs.whisper import write_decoder
+    from as2d_cli.catalog.probe import measure_row_invariance
+    from as2d_cli.catalog.weights.head import SPECIALS
+
+    encoder, decoder = folder / "encoder.onnx", folder / "decoder.onnx"
+    head = file.head
+    if not isinstance(head, AdapterHead):
+        blank = b""
+        return _HeadParts(
+            written=write_ctc_encoder(head, encoder),
+            pieces=(*file.pieces, blank),
+            decoder=encoder.name,
+        )
+    written = [*write_adapter_encoder(head, encoder), *write_decoder(head, decoder, [])]
+    first = head.vocabulary_size - len(SPECIALS)
+    tokens = {name: first + index for index, name in enumerate(SPECIALS)}
+    return _HeadParts(
+        written=written,
+        pieces=file.pieces,
+        decoder=decoder.name,
+        layers=len(head.decoder.layers),
+        heads=head.decoder_heads,
+        head_size=head.head_size,
+        context=head.context,
+        row_invariance=measure_row_invariance(decoder),
+        tokens=tokens,
+        # A text begins after these and never says them.
+        suppress=(tokens["start"], tokens["no_timestamps"]),
+    )
 
 
 def _records(paths: Sequence[Path]) -> tuple[FileRecord, ...]:

@@ -16,6 +16,8 @@ from as2d_cli.catalog.vocabulary import Vocabulary
 from as2d_cli.errors import As2dError, ExitStatus
 
 DESCRIPTION = "bundle.txt"
+HEAD = "head"
+"""The family of drafters that look at the target's encoder output."""
 _FIRST_LINE = "as2d-bundle 1"
 _CHUNK = 1 << 20
 
@@ -44,10 +46,11 @@ class Bundle:
 
     Attributes:
         path: the bundle's folder.
-        family: ``whisper`` or ``moonshine``: how the graphs are driven.
+        family: ``whisper``, ``moonshine`` or ``head``: how the graphs are driven.
         languages: language codes; ``("en",)`` means English only.
         builder: revision of the builder that made the bundle.
-        encoder, decoder, vocabulary_file: file names inside the folder.
+        encoder, decoder, vocabulary_file: file names inside the folder; of a head without a decoder
+            both graphs are one.
         context: positions of the decoder.
         window_samples: the most samples one encoder run takes.
         row_invariance: ``any`` if the decoder gives a row identical numbers whatever the number of
@@ -56,6 +59,11 @@ class Bundle:
         language_tokens: id by language code, in token order.
         suppress, begin_suppress: ids never chosen; ids never chosen first.
         sources: SHA-256 by name of the files the bundle was made from.
+        kind: of a head: ``adapter`` (a small decoder behind an adapter) or ``ctc`` (all tokens at
+            once, the last of the vocabulary being the blank); empty for other families.
+        target: of a head: id of the target whose encoder output it looks at.
+        encoding_width: of a head: numbers in a line of that output.
+        frames_per_position: of a head: lines that become one of its positions.
     """
 
     path: Path
@@ -83,6 +91,10 @@ class Bundle:
     begin_suppress: tuple[int, ...] = ()
     files: tuple[FileRecord, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    kind: str = ""
+    target: str = ""
+    encoding_width: int = 0
+    frames_per_position: int = 0
 
     @property
     def encoder_path(self) -> Path:
@@ -123,6 +135,9 @@ class Bundle:
         yield "languages", " ".join(self.languages)
         for key in _NUMBERS:
             yield key, getattr(self, key)
+        if self.family == HEAD:
+            for key in (*_HEAD_TEXTS, *_HEAD_NUMBERS):
+                yield key, getattr(self, key)
         for name, token in self.tokens.items():
             yield f"token.{name}", token
         for code, token in self.language_tokens.items():
@@ -166,6 +181,8 @@ _NUMBERS = (
     "sample_rate",
     "window_samples",
 )
+_HEAD_TEXTS = ("kind", "target")
+_HEAD_NUMBERS = ("encoding_width", "frames_per_position")
 
 
 def record_file(path: Path) -> FileRecord:
@@ -204,8 +221,11 @@ class _DescriptionReader:
             self._values.setdefault(key.strip(), []).append(value.strip())
 
     def bundle(self) -> Bundle:
-        texts = {_ATTRIBUTES.get(key, key): self._one(key) for key in _TEXTS}
-        numbers = {key: self._number(key, self._one(key)) for key in _NUMBERS}
+        head = self._one("family") == HEAD
+        texts = {_ATTRIBUTES.get(key, key): self._one(key) for key in _TEXTS + _HEAD_TEXTS * head}
+        numbers = {
+            key: self._number(key, self._one(key)) for key in _NUMBERS + _HEAD_NUMBERS * head
+        }
         return Bundle(
             path=self._folder,
             languages=tuple(self._one("languages").split()),

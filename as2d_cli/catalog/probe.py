@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 
 from as2d_cli.catalog.graphs.whisper import run_places
 from as2d_cli.catalog.runtime import GraphError, open_session
@@ -20,6 +21,7 @@ _EVEN = tuple(rows for rows in _ROWS if rows % 2 == 0)
 _PREFIX = 4
 _SLOTS = 2
 _THREADS = (1, 2)
+_TILE = 16  # positions of audio
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,6 @@ def _same_rows(stepper: _Stepper) -> str:
 _Steps = Iterator[tuple[int, dict[str, Array]]]
 
 
-_FREE = {"tiles": 94, "value_steps": 376}
-"""Dimensions that a decoder leaves open, for a whole window."""
-
-
 class _Stepper:
     """Runs the same tokens through a Whisper decoder, in steps of a chosen number of rows.
 
@@ -102,6 +100,7 @@ class _Stepper:
         inputs = {value.name: value for value in self._session.get_inputs()}
         if "past_k_0" not in inputs:
             raise GraphError(decoder, "is no Whisper decoder of as2d")
+        open_sizes = _sizes_of_a_window(decoder)
         random = np.random.default_rng(0)
         size = inputs["suppress"].shape[0]
         self._tokens = random.integers(0, size, _PREFIX + max(_ROWS))
@@ -110,7 +109,7 @@ class _Stepper:
         self._caches: dict[str, Array] = {}
         for name, value in inputs.items():
             if name.startswith("cross_"):
-                shape = [_FREE.get(size, size) for size in value.shape[1:]]
+                shape = [open_sizes.get(size, size) for size in value.shape[1:]]
                 one = _audio(random, value.type, shape)
                 self._fixed[name] = np.stack([one] * _SLOTS)
             elif name.startswith("past_"):
@@ -196,6 +195,22 @@ class _Stepper:
         for name in caches:
             caches[name] = results.pop(name.replace("past_", "present_"))
         return results
+
+
+def _sizes_of_a_window(decoder: Path) -> dict[str, int]:
+    """The dimensions that a decoder leaves open, for a whole window."""
+    graph = onnx.load_model(decoder, load_external_data=False).graph
+    positions = {
+        attribute.i
+        for node in graph.node
+        if node.op_type == "CrossAttention"
+        for attribute in node.attribute
+        if attribute.name == "positions"
+    }
+    if len(positions) != 1:
+        raise GraphError(decoder, "does not tell how many positions of audio it looks at")
+    tiles = -(-positions.pop() // _TILE)
+    return {"tiles": tiles, "value_steps": 4 * tiles}
 
 
 def _audio(random: np.random.Generator, element: str, shape: Sequence[int]) -> Array:

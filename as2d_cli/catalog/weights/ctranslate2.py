@@ -226,7 +226,7 @@ def _map(path: Path) -> mmap.mmap:
             head = file.read(512)
             if not head:
                 raise WeightsError(path, "is empty", "fetch the file again")
-            _refuse_text(path, head)
+            refuse_text(path, head)
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         raise WeightsError(
@@ -234,8 +234,12 @@ def _map(path: Path) -> mmap.mmap:
         ) from None
 
 
-def _refuse_text(path: Path, head: bytes) -> None:
-    """Name the two texts that commonly lie where weights should be."""
+def refuse_text(path: Path, head: bytes) -> None:
+    """Name the two texts that commonly lie where weights should be.
+
+    Raises:
+        WeightsError: the file begins like one of them.
+    """
     if head.startswith(b"version https://git-lfs"):
         raise WeightsError(
             path, "is a git-lfs pointer, not the weights", "run 'git lfs pull' in that repository"
