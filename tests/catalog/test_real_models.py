@@ -12,7 +12,7 @@ from as2d_cli.catalog import Bundle, ensure_bundle
 from as2d_cli.catalog.check import check_bundle
 from as2d_cli.catalog.graphs import mel
 from as2d_cli.catalog.graphs.blocks import FLOAT, GraphBuilder
-from as2d_cli.catalog.graphs.whisper import log_mel, run_places
+from as2d_cli.catalog.graphs.whisper import ENCODING, log_mel, run_places
 from as2d_cli.catalog.runtime import open_session
 from tests.catalog import reference
 
@@ -43,7 +43,8 @@ def greedy(bundle: Bundle, audio: Any) -> list[int]:
     encoder, decoder = open_session(bundle.encoder_path), open_session(bundle.decoder_path)
     outputs = [value.name for value in encoder.get_outputs()]
     made = encoder.run(None, {"audio": audio[None]})
-    feeds = {name: values[None] for name, values in zip(outputs, made, strict=True)}
+    named = zip(outputs, made, strict=True)
+    feeds = {name: values[None] for name, values in named if name != ENCODING}
     shape = (1, bundle.heads, bundle.context, bundle.head_size)
     caches = {
         f"past_{kind}_{layer}": np.zeros(shape, dtype=np.float32)
