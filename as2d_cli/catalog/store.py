@@ -134,6 +134,28 @@ class Store:
         found = None if force else self._current(entry)
         return found or self._pull(entry, listeners, force=force)
 
+    @contextmanager
+    def source_files(self, name: str, listeners: Listeners) -> Iterator[dict[str, Path]]:
+        """The files that a bundle is made from, by name, fetched again if need be.
+
+        They are gone afterwards, but for a user's own.
+
+        Raises:
+            As2dError: the model cannot be had.
+        """
+        entry = self.catalogue.get(name)
+        if entry is None:
+            path = Path(name).expanduser()
+            yield _recognise(path if path.is_dir() else path.parent, name)[1]
+            return
+        with self._guarded(), self._locked(entry.id, listeners):
+            downloads = self._downloads / entry.id
+            downloads.mkdir(parents=True, exist_ok=True)
+            if not all(is_whole(file, downloads / file.name) for file in entry.files):
+                self._fetch(entry, downloads, listeners)
+            yield {file.name: downloads / file.name for file in entry.files}
+            shutil.rmtree(downloads)
+
     def remove(self, model_id: str) -> bool:
         """Delete the bundle and the downloads of a model; returns whether there was anything.
 

@@ -13,7 +13,9 @@ from torch import Tensor
 from as2d_cli.catalog.graphs.head import POOL, TILE
 from as2d_cli.distill.cache import Cache, Entry
 
-__all__ = ["IGNORED", "Batch", "batches", "make_batch"]
+__all__ = ["IGNORED", "Batch", "Groups", "batches", "group_windows", "make_batch"]
+
+Groups = list[list[int]]
 
 IGNORED = -100
 """A token that is none: beyond the end of a text."""
@@ -29,9 +31,9 @@ class Batch:
     """Some windows.
 
     Attributes:
-        encoding: [windows, lines, encoding width], zeros after what there is.
+        encoding: bfloat16 [windows, lines, encoding width], zeros after what there is.
         mask: bool [windows, positions]: what the head's graph has for a window.
-        hints: [windows, positions, width] of the initial drafter's encoder.
+        hints: float32 [windows, positions, width] of the initial drafter's encoder.
         hinted: bool [windows, positions]: where there are any.
         tokens: int64 [windows, tokens]: prompt, text, end; then `IGNORED`.
     """
@@ -53,25 +55,31 @@ def make_batch(cache: Cache, entries: Sequence[Entry], texts: Sequence[Sequence[
     lines = max(padded(entry.lines) for entry in entries)
     positions = lines // POOL
     first = cache.encoding(entries[0])
-    encoding = np.zeros((len(entries), lines, first.shape[1]), dtype=np.float32)
+    encoding = torch.zeros((len(entries), lines, first.shape[1]), dtype=torch.bfloat16)
     width = cache.hints(entries[0]).shape[1]
     hints = np.zeros((len(entries), positions, width), dtype=np.float32)
     mask = torch.zeros((len(entries), positions), dtype=torch.bool)
     hinted = torch.zeros_like(mask)
     tokens = torch.full((len(entries), max(map(len, texts))), IGNORED)
     for index, (entry, text) in enumerate(zip(entries, texts, strict=True)):
-        encoding[index, : entry.lines] = cache.encoding(entry)
+        encoding[index, : entry.lines] = torch.from_numpy(cache.encoding(entry))
         hints[index, : entry.positions] = cache.hints(entry)
         mask[index, : padded(entry.lines) // POOL] = True
         hinted[index, : entry.positions] = True
         tokens[index, : len(text)] = torch.tensor(text)
-    return Batch(torch.from_numpy(encoding), mask, torch.from_numpy(hints), hinted, tokens)
+    return Batch(encoding, mask, torch.from_numpy(hints), hinted, tokens)
 
 
 def batches(
-    cache: Cache, entries: Sequence[Entry], texts: Sequence[Sequence[int]], shuffle: random.Random
+    cache: Cache, entries: Sequence[Entry], texts: Sequence[Sequence[int]], groups: Groups
 ) -> Iterator[Batch]:
-    """All windows once, those of about one length together, in a random order."""
+    """The windows of every group, read as they are needed."""
+    for group in groups:
+        yield make_batch(cache, [entries[i] for i in group], [texts[i] for i in group])
+
+
+def group_windows(entries: Sequence[Entry], shuffle: random.Random) -> Groups:
+    """All windows once, by index, those of about one length together, in a random order."""
     order = sorted(range(len(entries)), key=lambda i: entries[i].lines + shuffle.random() * 200)
     groups: list[list[int]] = [[]]
     longest = 0
@@ -83,5 +91,4 @@ def batches(
             longest = padded(entries[index].lines) // POOL
         groups[-1].append(index)
     shuffle.shuffle(groups)
-    for group in groups:
-        yield make_batch(cache, [entries[i] for i in group], [texts[i] for i in group])
+    return groups

@@ -94,11 +94,11 @@ def draft_by_ctc(network: CtcNetwork) -> Draft:
         network.eval()
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
             chosen = network(batch.encoding, batch.mask).argmax(-1)
-        blank = network.output.out_features - 1
         texts = []
         for line, mask in zip(chosen, batch.mask, strict=True):
-            merged = torch.unique_consecutive(line[mask]).tolist()
-            texts.append([token for token in merged if token != blank])
+            places = line[: int(mask.sum()) * network.per_position]
+            merged = torch.unique_consecutive(places).tolist()
+            texts.append([token for token in merged if token != network.blank])
         return texts
 
     return draft

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -45,6 +46,7 @@ class Adapter(nn.Module):
 
     def __init__(self, encoding_width: int, width: int, blocks: int) -> None:
         super().__init__()
+        self.encoding_width = encoding_width
         self.norm = nn.LayerNorm(POOL * encoding_width)
         self.join = nn.Linear(POOL * encoding_width, width)
         self.blocks = nn.ModuleList(AdapterBlock(width, 2 * width) for _ in range(blocks))
@@ -58,10 +60,15 @@ class Adapter(nn.Module):
         """
         windows, lines, width = encoding.shape
         keep = mask[..., None]
-        x = self.join(self.norm(encoding.reshape(windows, lines // POOL, POOL * width)))
-        for block in self.blocks:
+        x: Tensor = self.join(self.norm(encoding.reshape(windows, lines // POOL, POOL * width)))
+        for block in self.stages:
             x = block(x * keep)
         return x * keep
+
+    @property
+    def stages(self) -> list[AdapterBlock]:
+        """The blocks."""
+        return cast(list[AdapterBlock], list(self.blocks))
 
 
 class TextLayer(nn.Module):
@@ -108,7 +115,8 @@ class TextLayer(nn.Module):
         return x + fed, (key, value)
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        windows, tokens, width = x.shape
+        return x.reshape(windows, tokens, self.heads, width // self.heads).transpose(1, 2)
 
     def _join(self, x: Tensor) -> Tensor:
         return x.transpose(1, 2).flatten(2)
@@ -152,7 +160,12 @@ class AdapterNetwork(nn.Module):
 
     def audio(self, memory: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Keys and values of the audio for every layer."""
-        return [layer.audio(memory) for layer in self.layers]
+        return [layer.audio(memory) for layer in self.text_layers]
+
+    @property
+    def text_layers(self) -> list[TextLayer]:
+        """The decoder's layers."""
+        return cast(list[TextLayer], list(self.layers))
 
     def text(
         self,
@@ -167,25 +180,30 @@ class AdapterNetwork(nn.Module):
         x = self.dropout(x)
         seen = mask[:, None, None, :]
         cache: TextCache = []
-        for index, layer in enumerate(self.layers):
+        for index, layer in enumerate(self.text_layers):
             x, kept = layer(x, audio[index], seen, None if past is None else past[index])
             cache.append(kept)
-        return self.norm(x) @ self.embeddings.T, cache
+        logits: Tensor = self.norm(x) @ self.embeddings.T
+        return logits, cache
 
 
 class CtcNetwork(nn.Module):
-    """An adapter and one layer: the likeliest token of every position, all at once."""
+    """An adapter and one layer: the likeliest tokens of every position, all at once."""
+
+    per_position = 2
 
     def __init__(self, adapter: Adapter, width: int, pieces: int) -> None:
         super().__init__()
         self.adapter = adapter
         self.norm = nn.LayerNorm(width)
-        self.output = nn.Linear(width, pieces + 1)
+        self.output = nn.Linear(width, self.per_position * (pieces + 1))
+        self.blank = pieces
 
     def forward(self, encoding: Tensor, mask: Tensor) -> Tensor:
-        """Logits [windows, positions, pieces + 1]; the last one is the blank."""
-        logits: Tensor = self.output(self.norm(self.adapter(encoding, mask)))
-        return logits
+        """Logits [windows, positions * per_position, pieces + 1]; the last one is the blank."""
+        x: Tensor = self.output(self.norm(self.adapter(encoding, mask)))
+        windows, positions, _ = x.shape
+        return x.reshape(windows, positions * self.per_position, self.blank + 1)
 
 
 def _linear(source: Linear) -> nn.Linear:

@@ -52,6 +52,6 @@ def _pairs(adapter: Adapter, batch: Batch) -> tuple[Tensor, Tensor]:
     """Normed inputs with a one behind them [n, inputs + 1], hints [n, outputs]."""
     windows, lines, width = batch.encoding.shape
     pool = adapter.join.in_features // width
-    joined = adapter.norm(batch.encoding.reshape(windows, lines // pool, pool * width))
+    joined = adapter.norm(batch.encoding.float().reshape(windows, lines // pool, pool * width))
     x = joined[batch.hinted]
     return torch.cat([x, torch.ones(len(x), 1)], 1), batch.hints[batch.hinted]

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from as2d_cli.distill.batches import IGNORED, Batch, batches
+from as2d_cli.distill.batches import IGNORED, Batch, batches, group_windows
 from as2d_cli.distill.cache import Cache, Entry
 from as2d_cli.distill.drafting import Draft, Judge
 from as2d_cli.distill.network import AdapterNetwork, CtcNetwork
@@ -147,10 +147,6 @@ class Trainer:
             self._measure(stage, loss, began, told)
         self.network.load_state_dict(torch.load(self._best, weights_only=True))
 
-    def batches(self, shuffle: random.Random) -> Any:
-        """All windows to train on, once."""
-        return batches(self._cache, self._entries, self._texts, shuffle)
-
     def _measure(
         self, stage: str, loss: float, began: float, told: Callable[[Point], None]
     ) -> None:
@@ -173,12 +169,9 @@ class Trainer:
         shuffle = random.Random(self._seed * 1000 + self._state.passes)
         self.network.train()
         total = 0.0
-        # Counted before, so that the rate falls smoothly within a pass too.
-        everything = list(self.batches(random.Random(0)))
-        count = len(everything)
-        del everything
-        for index, batch in enumerate(self.batches(shuffle)):
-            self._set_rates(stage, index / count)
+        groups = group_windows(self._entries, shuffle)
+        for index, batch in enumerate(batches(self._cache, self._entries, self._texts, groups)):
+            self._set_rates(stage, index / len(groups))
             with torch.autocast("cpu", torch.bfloat16):
                 loss = self._loss(stage, batch)
             self._optimizer.zero_grad()
@@ -188,7 +181,7 @@ class Trainer:
             if stage == "tune":
                 self._add_to_mean()
             total += float(loss.detach())
-        return total / count
+        return total / len(groups)
 
     def _loss(self, stage: str, batch: Batch) -> Tensor:
         network = self.network
@@ -226,9 +219,9 @@ class Trainer:
         return functional.ctc_loss(
             logits.transpose(0, 1),
             labels,
-            batch.mask.sum(1),
+            batch.mask.sum(1) * network.per_position,
             said.sum(1),
-            blank=network.output.out_features - 1,
+            blank=network.blank,
             zero_infinity=True,
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from as2d_cli.audio.decode import AudioFile
 from as2d_cli.audio.downmix import Samples
@@ -48,11 +49,11 @@ class Variation:
         if kind < 0.25 and self._noises:
             samples = _with_noise(samples, self._noises, random)
         elif kind < 0.4 and self._rooms:
-            samples = _in_room(samples, self._rooms[random.integers(len(self._rooms))])
+            samples = _in_room(samples, self._rooms[int(random.integers(len(self._rooms)))])
         elif kind < 0.5:
             samples = _by_telephone(samples)
         peak = float(np.abs(samples).max(initial=0.0))
-        return samples if peak <= _PEAK else (samples * (_PEAK / peak)).astype(np.float32)
+        return samples if peak <= _PEAK else _floats(samples * (_PEAK / peak))
 
 
 def _read(path: Path) -> Samples:
@@ -65,17 +66,17 @@ def _at_speed(samples: Samples, speed: float) -> Samples:
     # Never longer than a window may be.
     count = min(count, max(len(samples), 1))
     at = np.arange(count) * speed
-    return np.interp(at, np.arange(len(samples)), samples).astype(np.float32)
+    return _floats(np.interp(at, np.arange(len(samples)), samples))
 
 
 def _with_noise(
     samples: Samples, noises: Sequence[Samples], random: np.random.Generator
 ) -> Samples:
-    noise = noises[random.integers(len(noises))]
+    noise = noises[int(random.integers(len(noises)))]
     noise = np.resize(np.roll(noise, int(random.integers(len(noise)))), len(samples))
     power = float(np.mean(np.square(samples))) / max(float(np.mean(np.square(noise))), 1e-12)
     gain = np.sqrt(power * 10 ** (-random.uniform(*_NOISE_DB) / 10))
-    return (samples + gain * noise).astype(np.float32)
+    return _floats(samples + gain * noise)
 
 
 def _in_room(samples: Samples, room: Samples) -> Samples:
@@ -84,11 +85,15 @@ def _in_room(samples: Samples, room: Samples) -> Samples:
     start = int(np.abs(room).argmax())  # the direct sound: no delay
     sound = sound[start : start + len(samples)]
     scale = np.sqrt(np.mean(np.square(samples)) / max(float(np.mean(np.square(sound))), 1e-12))
-    return (sound * scale).astype(np.float32)
+    return _floats(sound * scale)
 
 
 def _by_telephone(samples: Samples) -> Samples:
     spectrum = np.fft.rfft(samples)
     frequency = np.fft.rfftfreq(len(samples), 1 / _RATE)
     spectrum[(frequency < _TELEPHONE[0]) | (frequency > _TELEPHONE[1])] = 0
-    return np.fft.irfft(spectrum, len(samples)).astype(np.float32)
+    return _floats(np.fft.irfft(spectrum, len(samples)))
+
+
+def _floats(values: npt.NDArray[np.floating]) -> Samples:
+    return np.asarray(values, dtype=np.float32)

@@ -65,14 +65,21 @@ class AdapterHead(SpeechDecoder):
 
 @dataclass(frozen=True)
 class CtcHead:
-    """An adapter and one layer [vocabulary + 1, width] of its norm; the last output is the blank.
+    """An adapter and one layer of its norm, which tells ``per_position`` tokens of every position.
 
-    Connectionist temporal classification (Graves et al. 2006).
+    Connectionist temporal classification (Graves et al. 2006). ``output`` is [per_position *
+    (pieces + 1), width]; the last token is the blank.
     """
 
     adapter: Adapter
     norm: Norm
     output: Linear
+    per_position: int = 2
+
+    @property
+    def tokens(self) -> int:
+        """The blank among them."""
+        return len(self.output.weight) // self.per_position
 
 
 def lines_for(samples: int, lines: int) -> int:
@@ -95,14 +102,16 @@ def write_adapter_encoder(head: AdapterHead, path: Path) -> list[Path]:
 def write_ctc_encoder(head: CtcHead, path: Path) -> list[Path]:
     """Write the graph from the encoder output to tokens; returns the files written.
 
-    Input as that of ``write_adapter_encoder``. Output ``tokens`` int64 [1, positions]: the
-    likeliest at every position, the blank being the last one of the vocabulary.
+    Input as that of ``write_adapter_encoder``. Output ``tokens`` int64 [1, positions *
+    per_position]: the likeliest ones, the blank being the last one of the vocabulary.
     """
     graph = GraphBuilder("ctc_encoder")
     logits = graph.linear(_adapt(graph, head.adapter), head.output, norm=head.norm)
-    nothing = graph.constant(np.zeros(len(head.output.weight), dtype=np.float32))
+    apart = graph.constant(np.array([1, -1, head.tokens], dtype=np.int64))
+    logits = graph.node("Reshape", [logits, apart])
+    nothing = graph.constant(np.zeros(head.tokens, dtype=np.float32))
     graph.node("Choose", [logits, nothing], ["tokens", graph.fresh("log_prob")], domain=AS2D)
-    graph.output("tokens", INT64, [1, "positions"])
+    graph.output("tokens", INT64, [1, "places"])
     return graph.save(path)
 
 
