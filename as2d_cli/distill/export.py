@@ -51,7 +51,6 @@ def head_file(
     return HeadFile(
         id=name,
         target=target.id,
-        encoding_width=network.adapter.encoding_width,
         languages=("en",),
         licence="MIT",
         head=head,
