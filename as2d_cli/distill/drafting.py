@@ -14,7 +14,7 @@ from as2d_cli.distill.cache import Cache, Entry
 from as2d_cli.distill.network import AdapterNetwork, CtcNetwork, TextCache
 from as2d_cli.distill.pieces import Cutter, Pieces
 
-__all__ = ["BUDGETS", "Judge", "draft_by_adapter", "draft_by_ctc"]
+__all__ = ["BUDGETS", "Judge", "draft_by_adapter", "draft_by_sketch"]
 
 BUDGETS = (4, 8, 16)
 """Most candidates of a verify step, for which a checkpoint is judged; the middle one chooses."""
@@ -87,17 +87,16 @@ def draft_by_adapter(network: AdapterNetwork, pieces: Pieces) -> Draft:
     return draft
 
 
-def draft_by_ctc(network: CtcNetwork) -> Draft:
+def draft_by_sketch(network: AdapterNetwork | CtcNetwork) -> Draft:
     """The likeliest piece of every position: repeats are one, blanks are none."""
 
     def draft(batch: Batch, seconds: Sequence[float]) -> list[list[int]]:
         network.eval()
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-            chosen = network(batch.encoding, batch.mask).argmax(-1)
+            chosen = network.places(network.memory(batch.encoding, batch.mask)).argmax(-1)
         texts = []
         for line, mask in zip(chosen, batch.mask, strict=True):
-            places = line[: int(mask.sum()) * network.per_position]
-            merged = torch.unique_consecutive(places).tolist()
+            merged = torch.unique_consecutive(line[mask]).tolist()
             texts.append([token for token in merged if token != network.blank])
         return texts
 

@@ -122,6 +122,28 @@ class TextLayer(nn.Module):
         return x.transpose(1, 2).flatten(2)
 
 
+class Sketch(nn.Module):
+    """A first guess at the whole text in one pass, by the decoder's own table of tokens.
+
+    One logit for every token and the blank at every position (connectionist temporal
+    classification, Graves et al. 2006; beside an autoregressive decoder as by Watanabe et al.
+    2017). The decoder takes it for candidates of its own.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.widen = nn.Linear(width, 2 * width)
+        self.narrow = nn.Linear(2 * width, width)
+        self.norm = nn.LayerNorm(width)
+        self.blank = nn.Parameter(torch.zeros(1, width))
+
+    def forward(self, memory: Tensor, embeddings: Tensor) -> Tensor:
+        """[windows, positions, width] to [windows, positions, pieces + 1], the blank last."""
+        x = memory + self.narrow(functional.gelu(self.widen(memory)))
+        logits: Tensor = self.norm(x) @ torch.cat([embeddings, self.blank]).T
+        return logits
+
+
 class AdapterNetwork(nn.Module):
     """A few layers of a small Whisper's decoder, looking through an adapter at the target."""
 
@@ -152,11 +174,22 @@ class AdapterNetwork(nn.Module):
         self.layers = nn.ModuleList(TextLayer(decoder.layers[i], self.heads) for i in layers)
         self.norm = _norm(decoder.norm)
         self.dropout = nn.Dropout(0.1)
+        self.sketch = Sketch(init.width)
 
     def memory(self, encoding: Tensor, mask: Tensor) -> Tensor:
         """What the decoder looks at; see `Adapter.forward`."""
         adapted: Tensor = self.adapter(encoding, mask)
         return adapted
+
+    def places(self, memory: Tensor) -> Tensor:
+        """Logits [windows, positions, pieces + 1] of the sketch."""
+        logits: Tensor = self.sketch(memory, self.embeddings)
+        return logits
+
+    @property
+    def blank(self) -> int:
+        """Of the sketch."""
+        return len(self.embeddings)
 
     def audio(self, memory: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Keys and values of the audio for every layer."""
@@ -188,22 +221,28 @@ class AdapterNetwork(nn.Module):
 
 
 class CtcNetwork(nn.Module):
-    """An adapter and one layer: the likeliest tokens of every position, all at once."""
+    """An adapter and a sketch, without a decoder: a whole draft in one pass."""
 
-    per_position = 2
-
-    def __init__(self, adapter: Adapter, width: int, pieces: int) -> None:
+    def __init__(self, adapter: Adapter, embeddings: Tensor) -> None:
         super().__init__()
         self.adapter = adapter
-        self.norm = nn.LayerNorm(width)
-        self.output = nn.Linear(width, self.per_position * (pieces + 1))
-        self.blank = pieces
+        self.sketch = Sketch(embeddings.shape[1])
+        self.embeddings = nn.Parameter(embeddings.detach().clone())
 
-    def forward(self, encoding: Tensor, mask: Tensor) -> Tensor:
-        """Logits [windows, positions * per_position, pieces + 1]; the last one is the blank."""
-        x: Tensor = self.output(self.norm(self.adapter(encoding, mask)))
-        windows, positions, _ = x.shape
-        return x.reshape(windows, positions * self.per_position, self.blank + 1)
+    def memory(self, encoding: Tensor, mask: Tensor) -> Tensor:
+        """What the sketch looks at; see `Adapter.forward`."""
+        adapted: Tensor = self.adapter(encoding, mask)
+        return adapted
+
+    def places(self, memory: Tensor) -> Tensor:
+        """Logits [windows, positions, pieces + 1]."""
+        logits: Tensor = self.sketch(memory, self.embeddings)
+        return logits
+
+    @property
+    def blank(self) -> int:
+        """Of the sketch."""
+        return len(self.embeddings)
 
 
 def _linear(source: Linear) -> nn.Linear:

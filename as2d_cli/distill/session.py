@@ -22,7 +22,7 @@ from as2d_cli.distill.batches import batches, group_windows
 from as2d_cli.distill.cache import Cache, Entry
 from as2d_cli.distill.collect import Collector, collect
 from as2d_cli.distill.corpus import find_recordings, portions
-from as2d_cli.distill.drafting import Draft, Judge, draft_by_adapter, draft_by_ctc
+from as2d_cli.distill.drafting import Draft, Judge, draft_by_adapter, draft_by_sketch
 from as2d_cli.distill.export import head_file
 from as2d_cli.distill.network import AdapterNetwork, CtcNetwork
 from as2d_cli.distill.pieces import Cutter, Pieces, choose_pieces
@@ -183,11 +183,11 @@ def _trainer(
     explained = fit_ridge(whole.adapter, batches(cache, train, texts, groups))
     network: AdapterNetwork | CtcNetwork = whole
     if request.method == "ctc":
-        network = CtcNetwork(whole.adapter, weights.width, pieces.start)
+        network = CtcNetwork(whole.adapter, whole.embeddings)
 
     def draft(judged: AdapterNetwork | CtcNetwork) -> Draft:
         if isinstance(judged, CtcNetwork):
-            return draft_by_ctc(judged)
+            return draft_by_sketch(judged)
         return draft_by_adapter(judged, pieces)
 
     trainer = Trainer(

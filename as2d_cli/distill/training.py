@@ -27,6 +27,7 @@ __all__ = ["Point", "Schedule", "Trainer"]
 
 Network = AdapterNetwork | CtcNetwork
 
+_SKETCH_WEIGHT = 0.3
 _HINT_WEIGHT = 0.02  # of the adapter's error while the whole is trained
 _NOISE = 0.08  # share of the history's tokens that are replaced by others
 _SMOOTHING = 0.05
@@ -186,40 +187,42 @@ class Trainer:
     def _loss(self, stage: str, batch: Batch) -> Tensor:
         network = self.network
         hidden = (torch.rand(batch.mask.shape) < _MASKED) if stage == "tune" else None
-        encoding = _without(batch.encoding, hidden)
-        if isinstance(network, CtcNetwork):
-            return self._ctc_loss(network, stage, batch, encoding)
-        memory = network.memory(encoding, batch.mask)
+        memory = network.memory(_without(batch.encoding, hidden), batch.mask)
         error = _hint_error(memory, batch)
         if stage == "adapter":
             return error
-        tokens = batch.tokens
-        history = tokens[:, :-1].clone()
+        sketched = self._sketch_loss(network, batch, memory)
+        if isinstance(network, CtcNetwork):
+            return sketched + _HINT_WEIGHT * error
+        said = self._text_loss(network, batch, memory)
+        return said + _SKETCH_WEIGHT * sketched + _HINT_WEIGHT * error
+
+    def _text_loss(self, network: AdapterNetwork, batch: Batch, memory: Tensor) -> Tensor:
+        """Cross entropy of the next token, after a history some of whose tokens are wrong."""
+        history = batch.tokens[:, :-1].clone()
         history[history == IGNORED] = 0
         noise = torch.rand(history.shape) < _NOISE
         noise[:, : len(self._pieces.prompt)] = False
         history = torch.where(noise, torch.randint(0, self._pieces.start, history.shape), history)
         logits, _ = network.text(history, network.audio(memory), batch.mask)
-        labels = tokens[:, 1:].clone()
+        labels = batch.tokens[:, 1:].clone()
         labels[:, 0] = IGNORED
-        entropy = functional.cross_entropy(
+        return functional.cross_entropy(
             logits.float().flatten(0, 1),
             labels.flatten(),
             ignore_index=IGNORED,
             label_smoothing=_SMOOTHING,
         )
-        return entropy + _HINT_WEIGHT * error
 
-    def _ctc_loss(self, network: CtcNetwork, stage: str, batch: Batch, encoding: Tensor) -> Tensor:
-        if stage == "adapter":
-            return _hint_error(network.adapter(encoding, batch.mask), batch)
-        logits = network(encoding, batch.mask).float().log_softmax(-1)
+    def _sketch_loss(self, network: Network, batch: Batch, memory: Tensor) -> Tensor:
+        """CTC loss of a token, in the mean over windows."""
+        logits = network.places(memory).float().log_softmax(-1)
         said = (batch.tokens != IGNORED) & (batch.tokens < self._pieces.start)
         labels = torch.cat([line[keep] for line, keep in zip(batch.tokens, said, strict=True)])
         return functional.ctc_loss(
             logits.transpose(0, 1),
             labels,
-            batch.mask.sum(1) * network.per_position,
+            batch.mask.sum(1),
             said.sum(1),
             blank=network.blank,
             zero_infinity=True,
