@@ -188,13 +188,14 @@ class Engine:
         method: str | None = None,
         budget: int | None = None,
         exact: bool | None = None,
+        windows: int | None = None,
         tell_encodings: bool = False,
     ) -> Run:
         """Starts a run; the one before must be over.
 
         Args:
             draft: False lets the target go alone where the method needs a drafter.
-            method, budget, exact: other ones than the plan's.
+            method, budget, exact, windows: other ones than the plan's.
             tell_encodings: tell `WindowEncoded` of each window, 3 MB of it.
         """
         native = self._open()
@@ -203,7 +204,8 @@ class Engine:
         method = self._plan.method if method is None else method
         if not draft and needs_drafter(method):
             method = "target"
-        run = native.start(method, budget, exact, tell_encodings)
+        windows = self._plan.windows if windows is None else windows
+        run = native.start(method, budget, exact, tell_encodings, windows)
         return Run(run, native, exact and self._can_be_exact)
 
     def close(self) -> None:

@@ -30,6 +30,8 @@ class Plan:
         budget: most candidates per verify step; with ``batched``, windows in a batch.
         exact: commit exactly what the target alone would.
         pin: bind threads to their cores; False where the platform cannot.
+        windows: of one recording that the target decodes in one batch, where the lanes are not
+            coupled.
     """
 
     method: str
@@ -38,6 +40,7 @@ class Plan:
     budget: int
     exact: bool = True
     pin: bool = True
+    windows: int = 1
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from as2d_cli.catalog.bundle import Bundle
 from as2d_cli.catalog.graphs.blocks import Linear, Norm
-from as2d_cli.catalog.graphs.head import Adapter, AdapterBlock, AdapterHead, CtcHead
+from as2d_cli.catalog.graphs.head import Adapter, AdapterBlock, AdapterHead, CtcHead, Sketch
 from as2d_cli.catalog.graphs.whisper import (
     CrossAttention,
     Decoder,
@@ -28,15 +28,10 @@ def head_file(
 ) -> HeadFile:
     """The network, with what it takes to run it beside ``target``."""
     head: AdapterHead | CtcHead
-    vocabulary = pieces.vocabulary.pieces
     if isinstance(network, net.CtcNetwork):
         head = CtcHead(
-            _adapter(network.adapter),
-            _norm(network.norm),
-            _linear(network.output),
-            network.per_position,
+            _adapter(network.adapter), _sketch(network.sketch), _array(network.embeddings)
         )
-        vocabulary = vocabulary[: pieces.start]
     else:
         head = AdapterHead(
             adapter=_adapter(network.adapter),
@@ -47,6 +42,7 @@ def head_file(
                 norm=_norm(network.norm),
             ),
             decoder_heads=network.heads,
+            sketch=_sketch(network.sketch),
         )
     return HeadFile(
         id=name,
@@ -54,7 +50,7 @@ def head_file(
         languages=("en",),
         licence="MIT",
         head=head,
-        pieces=vocabulary,
+        pieces=pieces.vocabulary.pieces,
     )
 
 
@@ -67,6 +63,12 @@ def _adapter(adapter: net.Adapter) -> Adapter:
         for block in adapter.stages
     )
     return Adapter(_norm(adapter.norm), _linear(adapter.join), tuple(blocks))
+
+
+def _sketch(sketch: net.Sketch) -> Sketch:
+    return Sketch(
+        _linear(sketch.widen), _linear(sketch.narrow), _norm(sketch.norm), _array(sketch.blank)
+    )
 
 
 def _layer(layer: net.TextLayer) -> DecoderLayer:

@@ -260,12 +260,13 @@ ScriptedDrafter::Ending EndingOf(const std::string& name) {
 }
 
 std::unique_ptr<Run> Start(Engine& engine, const std::string& name, std::size_t budget, bool exact,
-                           bool tell_encodings) {
+                           bool tell_encodings, std::size_t windows) {
   const std::optional<Method> method = MethodOf(name);
   if (!method) throw Error("no method '" + name + "'");
   RunOptions options;
   options.exact = exact;
   options.tell_encodings = tell_encodings;
+  options.batch = windows;
   return engine.Start(*method, budget, std::move(options));
 }
 
@@ -395,7 +396,7 @@ NB_MODULE(_native, module) {
       .def("set_drafter", &Engine::SetDrafter)
       .def("has_drafter", &Engine::has_drafter)
       .def("start", &Start, "method"_a, "budget"_a, "exact"_a, "tell_encodings"_a = false,
-           nb::keep_alive<0, 1>())
+           "windows"_a = 1, nb::keep_alive<0, 1>())
       .def("language_probabilities",
            [](Engine& engine, const Samples& samples) {
              const nb::gil_scoped_release release;

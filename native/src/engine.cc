@@ -13,6 +13,7 @@
 #include "as2d/decode/strategies/pearl.h"
 #include "as2d/decode/strategy.h"
 #include "as2d/error.h"
+#include "as2d/models/adapter_head.h"
 #include "as2d/models/bundle.h"
 #include "as2d/models/ctc_head.h"
 #include "as2d/models/head.h"
@@ -46,8 +47,8 @@ std::shared_ptr<DraftModel> MakeHead(const std::shared_ptr<const Runtime>& runti
                                      const std::shared_ptr<WorkerPool>& pool) {
   const std::string& kind = bundle.Text("kind");
   if (kind == "adapter") {
-    return std::make_shared<WhisperDrafter>(std::make_shared<WhisperModel>(runtime, bundle, pool),
-                                            true);
+    return std::make_shared<AdapterHead>(std::make_shared<WhisperModel>(runtime, bundle, pool),
+                                         *LoadVocabulary(bundle));
   }
   if (kind == "ctc") return std::make_shared<CtcHead>(runtime, bundle, pool);
   throw Error(bundle.folder().string() + ": no driver for a head of the kind '" + kind +
@@ -209,11 +210,11 @@ std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions
       NeedsDrafter(method) && has_drafter() ? drafter_ : nullptr;
   options.enter_target_lane = Enter(target_lane_);
   options.coupled = IsCoupled(method);
-  options.batch = 1;
-  if (method == Method::kBatched) {
-    options.batch = std::clamp<std::size_t>(budget, 1, kMostSlots);
-    if (whisper_) whisper_->ReserveSlots(static_cast<int>(options.batch));
-  }
+  if (method == Method::kBatched) options.batch = budget;
+  options.batch = options.coupled ? 1 : std::clamp<std::size_t>(options.batch, 1, kMostSlots);
+  if (whisper_) whisper_->ReserveSlots(static_cast<int>(options.batch));
+  // One to go on with when the first of a batch is done.
+  options.max_lead_windows = static_cast<std::int64_t>(options.batch) + 1;
   options.encode_ahead = drafter && drafter->model->needs_encoding() && !options.coupled;
   if (options.encode_ahead && whisper_) {
     whisper_->ReserveSlots(static_cast<int>(options.batch) + 1);

@@ -9,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from as2d_cli.catalog.graphs.blocks import Linear, Norm
-from as2d_cli.catalog.graphs.head import POOL, Adapter, AdapterBlock, AdapterHead, CtcHead
+from as2d_cli.catalog.graphs.head import (
+    POOL,
+    Adapter,
+    AdapterBlock,
+    AdapterHead,
+    CtcHead,
+    Sketch,
+)
 from as2d_cli.catalog.graphs.whisper import (
     CrossAttention,
     Decoder,
@@ -50,6 +57,14 @@ class _Maker:
         block = AdapterBlock(self.linear(WIDTH, 3 * WIDTH), self.feed_forward())
         return Adapter(self.norm(joined), self.linear(WIDTH, joined), (block,))
 
+    def sketch(self) -> Sketch:
+        return Sketch(
+            self.linear(2 * WIDTH, WIDTH),
+            self.linear(WIDTH, 2 * WIDTH),
+            self.norm(WIDTH),
+            self.table(1, WIDTH),
+        )
+
     def layer(self) -> DecoderLayer:
         return DecoderLayer(
             SelfAttention(
@@ -77,16 +92,19 @@ def adapter_head(*, seed: int = 0, target: str = "tiny") -> HeadFile:
     make = _Maker(seed)
     pieces = (*TEXT, b"", b"", b"")
     head = AdapterHead(
-        adapter=make.adapter(), decoder=make.decoder(len(pieces)), decoder_heads=HEADS
+        adapter=make.adapter(),
+        decoder=make.decoder(len(pieces)),
+        decoder_heads=HEADS,
+        sketch=make.sketch(),
     )
     return HeadFile("tiny-head", target, ("en", "de"), "MIT", head, pieces)
 
 
 def ctc_head(*, seed: int = 0, target: str = "tiny") -> HeadFile:
     make = _Maker(seed)
-    output = make.linear(len(TEXT) + 1, WIDTH)
-    head = CtcHead(make.adapter(), make.norm(WIDTH), output)
-    return HeadFile("tiny-ctc", target, ("en",), "MIT", head, TEXT)
+    pieces = (*TEXT, b"", b"", b"")
+    head = CtcHead(make.adapter(), make.sketch(), make.table(len(pieces), WIDTH))
+    return HeadFile("tiny-ctc", target, ("en",), "MIT", head, pieces)
 
 
 def head_bytes(folder: Path, file: HeadFile) -> bytes:

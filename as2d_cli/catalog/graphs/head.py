@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from as2d_cli.catalog.graphs.blocks import AS2D, FLOAT, INT64, GraphBuilder, Linear, Norm
+from as2d_cli.catalog.graphs.blocks import AS2D, FLOAT, INT64, Floats, GraphBuilder, Linear, Norm
 from as2d_cli.catalog.graphs.whisper import (
     ENCODING,
     FeedForward,
@@ -51,11 +52,30 @@ class Adapter:
     blocks: tuple[AdapterBlock, ...]
 
 
+@dataclass(frozen=True)
+class Sketch:
+    """A first guess at the whole text: for every position the likeliest token, or the blank.
+
+    Connectionist temporal classification (Graves et al. 2006). Sees ``x`` + ``narrow``(GELU(
+    ``widen``(``x``))), of which ``norm`` is held against the table of tokens with ``blank`` [1,
+    width] as its last row.
+    """
+
+    widen: Linear
+    narrow: Linear
+    norm: Norm
+    blank: Floats
+
+
 @dataclass(frozen=True, kw_only=True)
 class AdapterHead(SpeechDecoder):
-    """A small decoder that looks at the target's encoder output through an adapter."""
+    """A small decoder that looks at the target's encoder output through an adapter.
+
+    It takes its sketch for candidates, as the target takes what the head says.
+    """
 
     adapter: Adapter
+    sketch: Sketch
 
     @property
     def audio_positions(self) -> int:
@@ -65,21 +85,11 @@ class AdapterHead(SpeechDecoder):
 
 @dataclass(frozen=True)
 class CtcHead:
-    """An adapter and one layer of its norm, which tells ``per_position`` tokens of every position.
-
-    Connectionist temporal classification (Graves et al. 2006). ``output`` is [per_position *
-    (pieces + 1), width]; the last token is the blank.
-    """
+    """A sketch alone, of tokens with the table ``embeddings`` [pieces, width]."""
 
     adapter: Adapter
-    norm: Norm
-    output: Linear
-    per_position: int = 2
-
-    @property
-    def tokens(self) -> int:
-        """The blank among them."""
-        return len(self.output.weight) // self.per_position
+    sketch: Sketch
+    embeddings: Floats
 
 
 def lines_for(samples: int, lines: int) -> int:
@@ -91,28 +101,35 @@ def write_adapter_encoder(head: AdapterHead, path: Path) -> list[Path]:
     """Write the graph from the encoder output to keys and values; returns the files written.
 
     Input ``encoding`` float32 [1, frames, encoding width], frames a multiple of ``TILE``. Outputs
-    as those of Whisper's encoder for ``head``'s own decoder, whose graph ``write_decoder`` writes.
+    as those of Whisper's encoder for ``head``'s own decoder, whose graph ``write_decoder`` writes,
+    and ``sketch`` int64 [1, positions]: the likeliest tokens, the blank after the last one.
     """
     graph = GraphBuilder("adapter_encoder")
     x = _adapt(graph, head.adapter)
+    _sketch(graph, x, head.sketch, head.decoder.embeddings)
     cross_projections(graph, x, head, None)
     return graph.save(path)
 
 
 def write_ctc_encoder(head: CtcHead, path: Path) -> list[Path]:
-    """Write the graph from the encoder output to tokens; returns the files written.
+    """Write the graph from the encoder output to a sketch; returns the files written.
 
-    Input as that of ``write_adapter_encoder``. Output ``tokens`` int64 [1, positions *
-    per_position]: the likeliest ones, the blank being the last one of the vocabulary.
+    Input and output ``sketch`` as those of ``write_adapter_encoder``.
     """
     graph = GraphBuilder("ctc_encoder")
-    logits = graph.linear(_adapt(graph, head.adapter), head.output, norm=head.norm)
-    apart = graph.constant(np.array([1, -1, head.tokens], dtype=np.int64))
-    logits = graph.node("Reshape", [logits, apart])
-    nothing = graph.constant(np.zeros(head.tokens, dtype=np.float32))
-    graph.node("Choose", [logits, nothing], ["tokens", graph.fresh("log_prob")], domain=AS2D)
-    graph.output("tokens", INT64, [1, "places"])
+    _sketch(graph, _adapt(graph, head.adapter), head.sketch, head.embeddings)
     return graph.save(path)
+
+
+def _sketch(
+    graph: GraphBuilder, x: str, sketch: Sketch, embeddings: npt.NDArray[np.floating]
+) -> None:
+    x = graph.linear(graph.linear(x, sketch.widen, gelu=True), sketch.narrow, residual=x)
+    table = np.concatenate([embeddings.astype(np.float32), sketch.blank])
+    logits = graph.linear(x, Linear(table), norm=sketch.norm)
+    nothing = graph.constant(np.zeros(len(table), dtype=np.float32))
+    graph.node("Choose", [logits, nothing], ["sketch", graph.fresh("log_prob")], domain=AS2D)
+    graph.output("sketch", INT64, [1, "positions"])
 
 
 def _adapt(graph: GraphBuilder, adapter: Adapter) -> str:

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from as2d_cli.catalog.graphs.blocks import Floats, Linear, Norm, quantise_outputs
-from as2d_cli.catalog.graphs.head import POOL, Adapter, AdapterBlock, AdapterHead, CtcHead
+from as2d_cli.catalog.graphs.head import POOL, Adapter, AdapterBlock, AdapterHead, CtcHead, Sketch
 from as2d_cli.catalog.graphs.whisper import (
     CrossAttention,
     Decoder,
@@ -41,7 +41,7 @@ from as2d_cli.catalog.weights.ctranslate2 import WeightsError, refuse_text
 __all__ = ["SPECIALS", "HeadFile", "read_head", "write_head"]
 
 SPECIALS = ("start", "no_timestamps", "end")
-"""Names of the last tokens of an adapter, in their order."""
+"""Names of the last tokens of a head, in their order."""
 
 Array = npt.NDArray[Any]
 
@@ -64,8 +64,7 @@ class HeadFile:
     Attributes:
         id: what the head is called.
         target: id of the bundle it was made for.
-        pieces: the bytes of each token: all of an adapter's, the last three being ``SPECIALS``,
-            which are empty; all but the blank of a CTC head's.
+        pieces: the bytes of each token but the blank; the last three are ``SPECIALS``, and empty.
     """
 
     id: str
@@ -135,12 +134,12 @@ class _Writer:
             "licence": file.licence,
         }
         self._adapter(head.adapter)
+        self._sketch(head.sketch)
         if isinstance(head, AdapterHead):
             about["heads"] = head.decoder_heads
             self._decoder(head.decoder)
         else:
-            self._norm("output.norm", head.norm)
-            self._linear("output.layer", head.output)
+            self._linear("sketch.embeddings", Linear(head.embeddings))
         self.arrays["about"] = _bytes(json.dumps(about).encode())
         self.arrays["pieces"] = _bytes(b"".join(file.pieces))
         self.arrays["piece_lengths"] = np.array([len(p) for p in file.pieces], dtype=np.uint16)
@@ -152,6 +151,12 @@ class _Writer:
             name = f"adapter.blocks.{index}"
             self._linear(f"{name}.convolution", block.convolution)
             self._feed_forward(name, block.feed_forward)
+
+    def _sketch(self, sketch: Sketch) -> None:
+        self._linear("sketch.widen", sketch.widen)
+        self._linear("sketch.narrow", sketch.narrow)
+        self._norm("sketch.norm", sketch.norm)
+        self._linear("sketch.blank", Linear(sketch.blank))
 
     def _decoder(self, decoder: Decoder) -> None:
         embeddings = np.asarray(decoder.embeddings, dtype=np.float32)
@@ -200,19 +205,22 @@ class _Reader:
         if kind not in ("adapter", "ctc"):
             raise self._error(f"is a head of the kind '{str(kind)[:40]}', which as2d does not know")
         adapter, width = self._adapter(about["encoding_width"])
+        sketch = self._sketch(width)
         head: AdapterHead | CtcHead
         if kind == "adapter":
-            decoder = self._decoder(width)
-            head = AdapterHead(adapter=adapter, decoder=decoder, decoder_heads=about["heads"])
+            head = AdapterHead(
+                adapter=adapter,
+                sketch=sketch,
+                decoder=self._decoder(width),
+                decoder_heads=about["heads"],
+            )
             self._check_heads(head)
             tokens = head.vocabulary_size
         else:
-            norm = self._norm("output.norm", width)
-            head = CtcHead(adapter, norm, self._linear("output.layer", None, width))
-            tokens = len(head.output.weight) - 1
+            head = CtcHead(adapter, sketch, self._linear("sketch.embeddings", None, width).weight)
+            tokens = len(head.embeddings)
         pieces = self._pieces(tokens)
-        if isinstance(head, AdapterHead):
-            self._check_specials(pieces)
+        self._check_specials(pieces)
         if self._arrays:
             raise self._error(
                 f"holds '{next(iter(self._arrays))[:60]}', which is no part of a head"
@@ -284,6 +292,18 @@ class _Reader:
             convolution = self._linear(f"{name}.convolution", width, 3 * width)
             blocks.append(AdapterBlock(convolution, self._feed_forward(name, width)))
         return Adapter(norm, join, tuple(blocks)), width
+
+    def _sketch(self, width: int) -> Sketch:
+        widen = self._linear("sketch.widen", None, width, biased=True)
+        hidden = len(widen.weight)
+        if hidden % _GROUP_INPUTS:
+            raise self._error(f"has a sketch {hidden} wide, not a multiple of {_GROUP_INPUTS}")
+        return Sketch(
+            widen,
+            self._linear("sketch.narrow", width, hidden, biased=True),
+            self._norm("sketch.norm", width),
+            self._linear("sketch.blank", 1, width).weight,
+        )
 
     def _decoder(self, width: int) -> Decoder:
         embeddings = self._linear("decoder.embeddings", None, width).weight

@@ -12,7 +12,7 @@
 namespace as2d {
 namespace {
 
-constexpr const char* kTokens = "tokens";
+constexpr const char* kSketch = "sketch";
 
 }  // namespace
 
@@ -22,9 +22,9 @@ CtcHead::CtcHead(std::shared_ptr<const Runtime> runtime, const Bundle& bundle,
       canceller_(runtime),
       encoder_(Session::Load(runtime, bundle.File("encoder"), OwnOperators(std::move(pool)))),
       input_(HeadInput(bundle, *encoder_)) {
-  const ValueInfo* const output = encoder_->FindOutput(kTokens);
+  const ValueInfo* const output = encoder_->FindOutput(kSketch);
   if (output == nullptr || output->type != ElementType::kInt64) {
-    throw Error(encoder_->file().string() + ": has no output '" + kTokens +
+    throw Error(encoder_->file().string() + ": has no output '" + kSketch +
                 "'; pull the model again");
   }
 }
@@ -59,13 +59,9 @@ void CtcHead::Encode() {
   input_.Write(heard_, tiles);
   const Tensor lines = input_.View(tiles);
   const std::array<Session::Input, 1> inputs = {{{input_.name().c_str(), &lines}}};
-  const std::vector<Tensor> outputs = encoder_->Run(inputs, std::array{kTokens}, &canceller_);
+  const std::vector<Tensor> outputs = encoder_->Run(inputs, std::array{kSketch}, &canceller_);
   text_.clear();
-  TokenId last = blank_;
-  for (const std::int64_t token : outputs.front().values<std::int64_t>()) {
-    const TokenId before = std::exchange(last, static_cast<TokenId>(token));
-    if (last != before && last != blank_) text_.push_back(last);
-  }
+  AppendSketch(outputs.front().values<std::int64_t>(), blank_, &text_);
 }
 
 void CtcHead::GoOnAfter(std::span<const TokenId> history) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "as2d/error.h"
 
@@ -45,6 +46,15 @@ EncoderInput HeadInput(const Bundle& head, const Session& encoder) {
   const std::size_t all = (samples + kLineSamples - 1) / kLineSamples;
   kind.window = (all + kind.tile - 1) / kind.tile * kind.tile;
   return EncoderInput(encoder.runtime(), std::move(kind));
+}
+
+void AppendSketch(std::span<const std::int64_t> sketch, TokenId blank,
+                  std::vector<TokenId>* tokens) {
+  TokenId last = blank;
+  for (const std::int64_t token : sketch) {
+    const TokenId before = std::exchange(last, static_cast<TokenId>(token));
+    if (last != before && last != blank) tokens->push_back(last);
+  }
 }
 
 std::span<const float> HeardOf(std::span<const float> encoding, std::size_t width,

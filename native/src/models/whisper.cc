@@ -8,30 +8,16 @@
 
 #include "as2d/error.h"
 #include "as2d/models/head.h"
+#include "draft_limits.h"
 
 namespace as2d {
 namespace {
 
 constexpr std::size_t kPositionSamples = 320;
-constexpr std::size_t kTileSamples = 16 * kPositionSamples;
+constexpr std::size_t kTilePositions = 16;
+constexpr std::size_t kTileSamples = kTilePositions * kPositionSamples;
 // Words at the very end of the audio come out worse without it.
 constexpr std::size_t kSilenceAfter = 16000;
-// A draft that says more is in a loop: fast speech has five tokens a second. The spare ones are for
-// short audio.
-constexpr std::size_t kTokensPerSecond = 7;
-constexpr std::size_t kSpareTokens = 12;
-// So is one that says the same so many times in a row.
-constexpr std::size_t kRepeats = 3;
-constexpr std::size_t kLongestRepeat = 32;
-
-bool EndsInALoop(std::span<const TokenId> text) {
-  for (std::size_t length = 1; length <= kLongestRepeat && length * kRepeats <= text.size();
-       ++length) {
-    const auto tail = text.last(length * kRepeats);
-    if (std::ranges::equal(tail.first(length * (kRepeats - 1)), tail.subspan(length))) return true;
-  }
-  return false;
-}
 
 EncoderInput InputOf(const Bundle& bundle, const Session& encoder, std::size_t window_samples) {
   if (bundle.Text("family") == "head") return HeadInput(bundle, encoder);
@@ -50,6 +36,7 @@ Shape AudioShape(const ValueInfo& info, std::size_t tiles) {
 }
 
 constexpr std::string_view kEncoding = "encoding";
+constexpr std::string_view kSketch = "sketch";
 
 /// One more row of a text that begins with rows[0] at position 0.
 void AppendRow(TokenId token, int slot, std::vector<Row>* rows) {
@@ -85,7 +72,7 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
   // What the encoder says of the audio is what the decoder asks of it, by name; the decoder has one
   // more dimension, the slots, in front.
   for (const ValueInfo& output : encoder_->outputs()) {
-    if (output.name == kEncoding) continue;
+    if (output.name == kEncoding || output.name == kSketch) continue;
     const ValueInfo* const input = decoder_->FindInput(output.name);
     if (input == nullptr || input->type != output.type || input->shape.empty() ||
         !std::equal(input->shape.begin() + 1, input->shape.end(), output.shape.begin(),
@@ -115,6 +102,12 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
                   "'; pull the model again");
     }
     encoding_ = floats({1, EncodedPositions(), encoding->shape[2]});
+  }
+
+  if (const ValueInfo* const sketch = encoder_->FindOutput(kSketch);
+      hears_encoding() && sketch != nullptr && sketch->type == ElementType::kInt64) {
+    const auto positions = static_cast<std::int64_t>(input_.window_tiles() * kTilePositions);
+    sketch_ = Tensor(runtime, ElementType::kInt64, {1, positions});
   }
 
   tokens_ = Tensor(runtime, ElementType::kInt64, {1, context_});
@@ -151,7 +144,7 @@ void WhisperModel::ReserveSlots(int slots) {
   std::vector<std::pair<std::string, Tensor>> cross;
   std::vector<std::pair<std::string, Tensor>> cache;
   for (const ValueInfo& output : encoder_->outputs()) {
-    if (output.name == kEncoding) continue;
+    if (output.name == kEncoding || output.name == kSketch) continue;
     Shape shape = AudioShape(output, input_.window_tiles());
     shape.insert(shape.begin(), slots);
     cross.emplace_back(output.name, Tensor(runtime, output.type, std::move(shape)));
@@ -192,6 +185,10 @@ Binding& WhisperModel::EncoderOf(int slot) {
     made->BindOutput(std::string(kEncoding),
                      encoding_.View({1, EncodedPositions(), encoding_.shape().back()}));
   }
+  if (!sketch_.empty()) {
+    made->BindOutput(std::string(kSketch),
+                     sketch_.View({1, static_cast<std::int64_t>(tiles_ * kTilePositions)}));
+  }
   for (const auto& [name, tensor] : cross_) {
     const Shape shape = AudioShape(*encoder_->FindOutput(name), tiles_);
     std::size_t one = 1;
@@ -226,6 +223,11 @@ std::int64_t WhisperModel::EncodedPositions() const {
 std::span<const float> WhisperModel::encoding() const {
   const auto positions = static_cast<std::size_t>(EncodedPositions());
   return encoding_.values<float>().first(positions * encoding_width());
+}
+
+std::span<const std::int64_t> WhisperModel::sketch() const {
+  if (sketch_.empty()) return {};
+  return sketch_.values<std::int64_t>().first(tiles_ * kTilePositions);
 }
 
 void WhisperModel::RunEncoder(std::span<const float> heard, std::size_t tiles, int slot) {
@@ -333,10 +335,9 @@ TokenId WhisperTarget::Prompt(std::span<const TokenId> prompt, int slot) {
   return next_[prompt.size() - 1];
 }
 
-void WhisperDrafter::Begin(const Window& window, std::span<const float> encoding) {
+void WhisperDrafter::Begin(const Window& window, std::span<const float>) {
   samples_ =
       std::span(window.samples).first(std::min(window.samples.size(), model_->window_samples()));
-  lines_ = encoding;
   encoded_ = false;
   cached_ = 0;
   const Bundle& bundle = model_->bundle();
@@ -352,18 +353,13 @@ void WhisperDrafter::Begin(const Window& window, std::span<const float> encoding
   prompt_ = text_.size();
   most_tokens_ = static_cast<std::size_t>(model_->context());
   if (brief_) {
-    const std::size_t said = kSpareTokens + kTokensPerSecond * samples_.size() / 16000;
-    most_tokens_ = std::min(most_tokens_, prompt_ + said);
+    most_tokens_ = std::min(most_tokens_, prompt_ + MostDraftTokens(samples_.size()));
   }
 }
 
 bool WhisperDrafter::Next(std::vector<TokenId>* tokens) {
   if (!encoded_) {
-    if (needs_encoding()) {
-      model_->EncodeLines(HeardOf(lines_, model_->line_width(), samples_.size()));
-    } else {
-      brief_ ? model_->EncodeBriefly(samples_) : model_->Encode(samples_, 0);
-    }
+    brief_ ? model_->EncodeBriefly(samples_) : model_->Encode(samples_, 0);
     encoded_ = true;
     return true;
   }

@@ -19,6 +19,7 @@ from as2d_cli.catalog.graphs.head import (
     AdapterBlock,
     AdapterHead,
     CtcHead,
+    Sketch,
     write_adapter_encoder,
     write_ctc_encoder,
 )
@@ -45,6 +46,12 @@ def adapter() -> Adapter:
     feed = FeedForward(norm(WIDTH), linear(2 * WIDTH, WIDTH), linear(WIDTH, 2 * WIDTH))
     block = AdapterBlock(linear(WIDTH, 3 * WIDTH), feed)
     return Adapter(norm(POOL * WIDTH), linear(WIDTH, POOL * WIDTH), (block,))
+
+
+def sketch() -> Sketch:
+    """One with a blank that is likely, so that some are there."""
+    blank = 2 * linear(1, WIDTH).weight
+    return Sketch(linear(2 * WIDTH, WIDTH), linear(WIDTH, 2 * WIDTH), norm(WIDTH), blank)
 
 
 def describe_head(folder: Path, kind: str, target: Path, changes: dict[str, str]) -> None:
@@ -82,14 +89,17 @@ for seed, name in enumerate(("one", "two")):
     )
 
 whisper = read_whisper(folder / "sources" / "two" / "model.bin")
-head = AdapterHead(adapter=adapter(), decoder=whisper.decoder, decoder_heads=whisper.decoder_heads)
+head = AdapterHead(
+    adapter=adapter(),
+    decoder=whisper.decoder,
+    decoder_heads=whisper.decoder_heads,
+    sketch=sketch(),
+)
 write_adapter_encoder(head, folder / "adapter" / "encoder.onnx")
 write_decoder(head, folder / "adapter" / "decoder.onnx", [])
 describe_head(folder / "adapter", "adapter", folder / "one", {})
 
-# Blanks are likely, so that some are there.
-output = linear(VOCABULARY + 1, WIDTH)
-output.weight[-1] *= 2
-write_ctc_encoder(CtcHead(adapter(), norm(WIDTH), output), folder / "ctc" / "encoder.onnx")
+embeddings = linear(VOCABULARY, WIDTH).weight
+write_ctc_encoder(CtcHead(adapter(), sketch(), embeddings), folder / "ctc" / "encoder.onnx")
 sizes = {"vocabulary_size": str(VOCABULARY + 1), "decoder": "encoder.onnx"}
 describe_head(folder / "ctc", "ctc", folder / "one", sizes)

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include "as2d/models/bundle.h"
 #include "as2d/models/encoder_input.h"
 #include "as2d/runtime/session.h"
+#include "as2d/text/vocabulary.h"
 
 namespace as2d {
 
@@ -22,5 +25,9 @@ EncoderInput HeadInput(const Bundle& head, const Session& encoder);
 /// line: the lines of the audio, and those of a second of silence after it.
 std::span<const float> HeardOf(std::span<const float> encoding, std::size_t width,
                                std::size_t samples);
+
+/// Appends what a sketch says: what repeats is one token, and a blank is none.
+void AppendSketch(std::span<const std::int64_t> sketch, TokenId blank,
+                  std::vector<TokenId>* tokens);
 
 }  // namespace as2d

@@ -51,6 +51,9 @@ class WhisperModel {
   /// Encodes lines of line_width() numbers into slot 0. Throws Error, Cancelled.
   void EncodeLines(std::span<const float> lines);
   std::size_t line_width() const { return input_.width(); }
+  /// Of the lines of the last EncodeLines the likeliest token for every position, the blank being
+  /// vocabulary_size(); empty where the graph does not tell. Valid until the next EncodeLines.
+  std::span<const std::int64_t> sketch() const;
 
   /// One forward of the decoder. `begin` applies the rules for a window's first token, to every
   /// row. Throws Error, Cancelled.
@@ -101,6 +104,7 @@ class WhisperModel {
   std::size_t tiles_;  // of what is encoded
   int slots_ = 0;
   Tensor encoding_;  // none of a head
+  Tensor sketch_;    // of a head only
   // By name; those of the caches without "past_" or "present_". The first dimension is the slot.
   // Those of the audio are as large as a window wants it.
   std::vector<std::pair<std::string, Tensor>> cross_, cache_;
@@ -144,7 +148,7 @@ class WhisperTarget final : public TargetModel {
   std::vector<TokenId> next_;
 };
 
-/// Whisper, or a head like it, as a drafter: its own prompt, its own history.
+/// Whisper as a drafter: its own prompt, its own history.
 class WhisperDrafter final : public DraftModel {
  public:
   /// `brief`: no more work than a draft is worth. It encodes no more than the audio (see
@@ -153,7 +157,6 @@ class WhisperDrafter final : public DraftModel {
   WhisperDrafter(std::shared_ptr<WhisperModel> model, bool brief)
       : model_(std::move(model)), brief_(brief) {}
 
-  bool needs_encoding() const override { return model_->hears_encoding(); }
   void Begin(const Window& window, std::span<const float> encoding) override;
   bool Next(std::vector<TokenId>* tokens) override;
   void Follow(std::span<const TokenId> history) override;
@@ -166,11 +169,10 @@ class WhisperDrafter final : public DraftModel {
   const std::shared_ptr<WhisperModel> model_;
   const bool brief_;
   std::span<const float> samples_;
-  std::span<const float> lines_;  // of the target's encoding
-  std::size_t most_tokens_ = 0;   // of text_
-  std::size_t prompt_ = 0;        // its length
-  std::vector<TokenId> text_;     // the prompt, and all that was said
-  std::size_t cached_ = 0;        // of text_
+  std::size_t most_tokens_ = 0;  // of text_
+  std::size_t prompt_ = 0;       // its length
+  std::vector<TokenId> text_;    // the prompt, and all that was said
+  std::size_t cached_ = 0;       // of text_
   bool encoded_ = false;
   float confidence_ = 1;
   std::vector<Row> rows_;
