@@ -35,7 +35,7 @@ class Judge:
     entries: Sequence[Entry]
     cutter: Cutter
     target: Bundle
-    windows_at_once: int = 24
+    windows_at_once: int = 50
 
     def tokens_per_step(self, draft: Draft) -> dict[int, float]:
         """Tokens that the target commits in a verify step, by budget, with drafts all ready."""

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from as2d_cli.distill.batches import IGNORED, Batch, batches, group_windows
 from as2d_cli.distill.cache import Cache, Entry
-from as2d_cli.distill.drafting import Draft, Judge
+from as2d_cli.distill.drafting import Draft, Judge, draft_by_sketch
 from as2d_cli.distill.network import AdapterNetwork, CtcNetwork
 from as2d_cli.distill.pieces import Pieces
 
@@ -27,7 +27,8 @@ __all__ = ["Point", "Schedule", "Trainer"]
 
 Network = AdapterNetwork | CtcNetwork
 
-_SKETCH_WEIGHT = 0.3
+_EARLY_SKETCH_WEIGHT = 0.05  # of the sketch's loss while only the adapter is trained ...
+_SKETCH_WEIGHT = 0.3  # ... and while the whole is
 _HINT_WEIGHT = 0.02  # of the adapter's error while the whole is trained
 _NOISE = 0.08  # share of the history's tokens that are replaced by others
 _SMOOTHING = 0.05
@@ -65,6 +66,7 @@ class Point:
         stage: ``ridge``, ``adapter`` or ``tune``.
         loss: mean over the pass; NaN for the ridge.
         tokens_per_step: on held-out windows, by budget.
+        sketch_per_step: the same of the sketch alone.
         seconds: that all training has taken so far.
     """
 
@@ -72,6 +74,7 @@ class Point:
     stage: str
     loss: float
     tokens_per_step: dict[int, float]
+    sketch_per_step: dict[int, float]
     seconds: float
 
 
@@ -153,10 +156,11 @@ class Trainer:
     ) -> None:
         judged = self._mean if stage == "tune" else self.network
         worth = self._judge.tokens_per_step(self._draft(judged))
+        sketch = self._judge.tokens_per_step(draft_by_sketch(judged))
         state = self._state
         if began:
             state.seconds += time.monotonic() - began
-        point = Point(state.passes, stage, loss, worth, state.seconds)
+        point = Point(state.passes, stage, loss, worth, sketch, state.seconds)
         state.curve.append(point)
         middle = sorted(worth)[len(worth) // 2]
         if worth[middle] > state.best:
@@ -189,9 +193,9 @@ class Trainer:
         hidden = (torch.rand(batch.mask.shape) < _MASKED) if stage == "tune" else None
         memory = network.memory(_without(batch.encoding, hidden), batch.mask)
         error = _hint_error(memory, batch)
-        if stage == "adapter":
-            return error
         sketched = self._sketch_loss(network, batch, memory)
+        if stage == "adapter":
+            return error + _EARLY_SKETCH_WEIGHT * sketched
         if isinstance(network, CtcNetwork):
             return sketched + _HINT_WEIGHT * error
         said = self._text_loss(network, batch, memory)
@@ -242,7 +246,8 @@ class Trainer:
         rest["lr"] = 0.0 if first else rate
 
     def _groups(self) -> list[dict[str, Any]]:
-        adapter = list(self.network.adapter.parameters())
+        # What is new goes faster than what is known to work.
+        adapter = [*self.network.adapter.parameters(), *self.network.sketch.parameters()]
         known = {id(p) for p in adapter}
         rest = [p for p in self.network.parameters() if id(p) not in known]
         return [{"params": adapter, "lr": 0.0}, {"params": rest, "lr": 0.0}]
