@@ -20,7 +20,7 @@ from as2d_cli.catalog.graphs.whisper import (
 from as2d_cli.catalog.weights.head import HeadFile, write_head
 from tests.catalog.material import WIDTH as ENCODING_WIDTH
 
-WIDTH, HEADS, LAYERS, CONTEXT = 64, 4, 2, 48
+WIDTH, HEADS, LAYERS, CONTEXT, PER_POSITION = 64, 4, 2, 48, 2
 TEXT = (*(bytes([byte]) for byte in range(256)), b" the", "é".encode())
 
 
@@ -79,14 +79,14 @@ def adapter_head(*, seed: int = 0, target: str = "tiny") -> HeadFile:
     head = AdapterHead(
         adapter=make.adapter(), decoder=make.decoder(len(pieces)), decoder_heads=HEADS
     )
-    return HeadFile("tiny-head", target, ("en", "de"), "MIT", head, pieces)
+    return HeadFile("tiny-head", target, ENCODING_WIDTH, ("en", "de"), "MIT", head, pieces)
 
 
 def ctc_head(*, seed: int = 0, target: str = "tiny") -> HeadFile:
     make = _Maker(seed)
-    output = make.linear(len(TEXT) + 1, WIDTH)
-    head = CtcHead(make.adapter(), make.norm(WIDTH), output)
-    return HeadFile("tiny-ctc", target, ("en",), "MIT", head, TEXT)
+    output = make.linear(PER_POSITION * (len(TEXT) + 1), WIDTH)
+    head = CtcHead(make.adapter(), make.norm(WIDTH), output, PER_POSITION)
+    return HeadFile("tiny-ctc", target, ENCODING_WIDTH, ("en",), "MIT", head, TEXT)
 
 
 def head_bytes(folder: Path, file: HeadFile) -> bytes:

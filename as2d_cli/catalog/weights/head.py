@@ -3,7 +3,7 @@
 A zip archive of arrays, one ``.npy`` each, as numpy's ``savez_compressed`` writes it:
 
 - ``about``: a JSON object, as bytes: format (1), kind, target, encoding_width, id, languages,
-  licence, and of an adapter heads.
+  licence; and heads of an adapter, per_position of a CTC head.
 - NAME.weight int8 [outputs, inputs], NAME.scale float32 [outputs] and, where there is one,
   NAME.bias float32 [outputs] for each linear layer; NAME.gamma and NAME.beta float32 for each norm.
 - ``decoder.positions`` float16 [context, width] of an adapter.
@@ -64,12 +64,14 @@ class HeadFile:
     Attributes:
         id: what the head is called.
         target: id of the bundle it was made for.
+        encoding_width: numbers in a line of that target's encoder output.
         pieces: the bytes of each token: all of an adapter's, the last three being ``SPECIALS``,
             which are empty; all but the blank of a CTC head's.
     """
 
     id: str
     target: str
+    encoding_width: int
     languages: tuple[str, ...]
     licence: str
     head: AdapterHead | CtcHead
@@ -79,11 +81,6 @@ class HeadFile:
     def kind(self) -> str:
         """``adapter`` or ``ctc``."""
         return "adapter" if isinstance(self.head, AdapterHead) else "ctc"
-
-    @property
-    def encoding_width(self) -> int:
-        """Numbers in a line of the target's encoder output."""
-        return len(self.head.adapter.norm.gamma) // POOL
 
 
 def write_head(path: Path, file: HeadFile) -> None:
@@ -139,6 +136,7 @@ class _Writer:
             about["heads"] = head.decoder_heads
             self._decoder(head.decoder)
         else:
+            about["per_position"] = head.per_position
             self._norm("output.norm", head.norm)
             self._linear("output.layer", head.output)
         self.arrays["about"] = _bytes(json.dumps(about).encode())
@@ -196,20 +194,23 @@ class _Reader:
 
     def read(self) -> HeadFile:
         about = self._about()
-        kind = about["kind"]
-        if kind not in ("adapter", "ctc"):
-            raise self._error(f"is a head of the kind '{str(kind)[:40]}', which as2d does not know")
         adapter, width = self._adapter(about["encoding_width"])
         head: AdapterHead | CtcHead
-        if kind == "adapter":
+        if about["kind"] == "adapter":
             decoder = self._decoder(width)
             head = AdapterHead(adapter=adapter, decoder=decoder, decoder_heads=about["heads"])
             self._check_heads(head)
             tokens = head.vocabulary_size
         else:
             norm = self._norm("output.norm", width)
-            head = CtcHead(adapter, norm, self._linear("output.layer", None, width))
-            tokens = len(head.output.weight) - 1
+            output = self._linear("output.layer", None, width)
+            head = CtcHead(adapter, norm, output, about["per_position"])
+            if len(output.weight) % head.per_position:
+                problem = (
+                    f"has {len(output.weight)} outputs for {head.per_position} places a position"
+                )
+                raise self._error(problem)
+            tokens = head.tokens - 1
         pieces = self._pieces(tokens)
         if isinstance(head, AdapterHead):
             self._check_specials(pieces)
@@ -220,6 +221,7 @@ class _Reader:
         return HeadFile(
             id=about["id"],
             target=about["target"],
+            encoding_width=about["encoding_width"],
             languages=tuple(about["languages"]),
             licence=about["licence"],
             head=head,
@@ -246,14 +248,17 @@ class _Reader:
             raise WeightsError(self._path, problem, "use the as2d that made it, or make it again")
         for key in ("kind", "target", "id", "licence"):
             if not _is_word(about.get(key)):
-                raise self._error(f"does not say its {key} in one short line")
+                raise self._error(f"does not say '{key}' in one short line")
+        if about["kind"] not in ("adapter", "ctc"):
+            kind = about["kind"][:40]
+            raise self._error(f"is a head of the kind '{kind}', which as2d does not know")
         languages = about.get("languages")
         if not isinstance(languages, list) or not languages or not all(map(_is_code, languages)):
-            raise self._error("does not say its languages")
-        for key in ("encoding_width", *(("heads",) if about["kind"] == "adapter" else ())):
+            raise self._error("does not say 'languages' as a list of codes")
+        for key in ("encoding_width", "heads" if about["kind"] == "adapter" else "per_position"):
             # Of JSON's values only whole numbers are an int, and true and false.
             if type(about.get(key)) is not int or about[key] < 1:
-                raise self._error(f"does not say its {key.replace('_', ' ')}")
+                raise self._error(f"does not say '{key}' as a number above 0")
         return about
 
     def _check_heads(self, head: AdapterHead) -> None:
