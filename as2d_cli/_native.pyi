@@ -16,8 +16,13 @@ class NativeCancelledError(Exception):
 def kernel_name() -> str: ...
 def topology() -> dict[str, Any]: ...
 def draft_alone(
-    ort_library: Path, drafter: Path, samples: npt.NDArray[np.float32], language: str
-) -> bytes: ...
+    ort_library: Path,
+    drafter: Path,
+    samples: npt.NDArray[np.float32],
+    language: str,
+    target: Path | None = None,
+) -> bytes:
+    """What a drafter says of a window; a head needs the bundle of its target for that."""
 
 class Run:
     def submit(

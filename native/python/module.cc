@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -285,18 +286,19 @@ NB_MODULE(_native, module) {
   module.def(
       "draft_alone",
       [](const std::filesystem::path& ort_library, const std::filesystem::path& drafter,
-         const Samples& samples, std::string language) {
+         const Samples& samples, std::string language,
+         const std::optional<std::filesystem::path>& target) {
         Window window;
         window.samples.assign(samples.data(), samples.data() + samples.size());
         window.language = std::move(language);
         std::string text;
         {
           const nb::gil_scoped_release release;
-          text = DraftAlone(ort_library, drafter, std::move(window));
+          text = DraftAlone(ort_library, drafter, std::move(window), target.value_or(""));
         }
         return nb::bytes(text.data(), text.size());
       },
-      "ort_library"_a, "drafter"_a, "samples"_a, "language"_a);
+      "ort_library"_a, "drafter"_a, "samples"_a, "language"_a, "target"_a = nb::none());
   module.def("topology", [] { return DictOf(ReadTopology()); });
 
   nb::class_<Run>(module, "Run")

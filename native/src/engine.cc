@@ -32,6 +32,15 @@ std::shared_ptr<const Vocabulary> LoadVocabulary(const Bundle& bundle) {
   return std::make_shared<const Vocabulary>(Vocabulary::Load(bundle.File("vocabulary").string()));
 }
 
+Bundle OpenTarget(const std::filesystem::path& folder) {
+  Bundle bundle = Bundle::Open(folder);
+  if (bundle.Text("family") != "whisper") {
+    throw Error(folder.string() + ": a model of the family '" + bundle.Text("family") +
+                "' cannot be the target; it can be the drafter");
+  }
+  return bundle;
+}
+
 std::shared_ptr<DraftModel> MakeHead(const std::shared_ptr<const Runtime>& runtime,
                                      const Bundle& bundle,
                                      const std::shared_ptr<WorkerPool>& pool) {
@@ -108,11 +117,7 @@ Engine::Engine(const std::filesystem::path& ort_library, const std::filesystem::
     : runtime_(Runtime::Open(ort_library)),
       target_folder_(target),
       target_lane_(std::make_shared<Lane>()) {
-  const Bundle bundle = Bundle::Open(target);
-  if (bundle.Text("family") != "whisper") {
-    throw Error(target.string() + ": a model of the family '" + bundle.Text("family") +
-                "' cannot be the target; it can be the drafter");
-  }
+  const Bundle bundle = OpenTarget(target);
   target_lane_->pool = MakePool("as2d-target", target_lane);
   target_lane_->crew = crew_->AddLane(target_lane_->pool);
   whisper_ = std::make_shared<WhisperModel>(runtime_, bundle, target_lane_->pool);
@@ -178,7 +183,7 @@ std::string DraftAlone(const std::filesystem::path& ort_library,
       throw Error(drafter.string() + ": a head says nothing without its target; pull '" +
                   bundle.Text("target") + "', too");
     }
-    heard = std::make_shared<WhisperModel>(runtime, Bundle::Open(target), pool);
+    heard = std::make_shared<WhisperModel>(runtime, OpenTarget(target), pool);
     RequireTarget(bundle, heard->bundle(), heard->encoding_width());
     heard->Encode(window.samples, 0);
     encoding = heard->encoding();

@@ -45,12 +45,18 @@ std::unique_ptr<as2d::Run> Begin(Engine& engine, Method method, std::size_t budg
   return run;
 }
 
-Texts Collect(as2d::Run& run, std::string* lost = nullptr) {
+/// `ahead`: how many windows the target encoded before the one before them was finished.
+Texts Collect(as2d::Run& run, std::string* lost = nullptr, int* ahead = nullptr) {
   Texts texts;
   const auto deadline = std::chrono::steady_clock::now() + 60s;
   while (std::chrono::steady_clock::now() < deadline) {
     for (const Event& event : run.Poll(0.1s)) {
       if (event.kind == Event::Kind::kWindowFinished) texts[event.window] = event.tokens;
+      if (event.kind == Event::Kind::kLaneChanged && event.activity == Activity::kEncoding &&
+          event.lane == LaneName::kTarget && event.window > 0 &&
+          !texts.contains(event.window - 1) && ahead != nullptr) {
+        ++*ahead;
+      }
       if (event.kind == Event::Kind::kDrafterLost && lost != nullptr) *lost = event.message;
       if (event.kind != Event::Kind::kRunFinished) continue;
       EXPECT_EQ(event.message, "");
@@ -117,11 +123,15 @@ TEST(EngineTest, AHeadDraftsEveryWindowWithTheEncoderOneAhead) {
   const Texts alone = Collect(*Begin(engine, Method::kTarget, 0, kWindows));
   for (const char* const drafter : {"adapter", "ctc"}) {
     engine.LoadDrafter(BundlePath(drafter), {});
-    const auto run = Begin(engine, Method::kAs2d, 5, kWindows);
-    std::string lost;
-    EXPECT_EQ(Collect(*run, &lost), alone);
-    EXPECT_EQ(lost, "");
-    EXPECT_GT(run->counters().drafted.Get(), 0);
+    for (const Method method : {Method::kAs2d, Method::kMulti, Method::kCoupled}) {
+      const auto run = Begin(engine, method, 5, kWindows);
+      std::string lost;
+      int ahead = 0;
+      EXPECT_EQ(Collect(*run, &lost, &ahead), alone);
+      EXPECT_EQ(lost, "");
+      EXPECT_EQ(ahead > 0, method != Method::kCoupled);
+      EXPECT_GT(run->counters().drafted.Get(), 0);
+    }
     // What it leaves behind changes nothing for the others.
     EXPECT_EQ(Collect(*Begin(engine, Method::kTarget, 0, kWindows)), alone);
   }

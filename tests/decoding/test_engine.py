@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from as2d_cli.decoding.events import (
     TokensCommitted,
     WindowFinished,
 )
+from as2d_cli.decoding.ort_library import ort_library
 from as2d_cli.errors import As2dError
 
 TEXT = {0: list(range(10, 60)), 1: list(range(100, 130))}
@@ -163,3 +165,13 @@ def test_requests_that_cannot_be_served_are_refused(bad: Window, problem: str) -
 def test_a_scripted_target_knows_no_languages() -> None:
     with Engine.scripted(TEXT, None, AS2D) as engine, pytest.raises(As2dError, match="languages"):
         engine.detect_language(np.zeros(100, np.float32))
+
+
+def test_a_head_is_not_heard_without_its_target(tmp_path: Path) -> None:
+    description = "as2d-bundle 1\nid: small\nfamily: head\nkind: ctc\ntarget: big\n"
+    (tmp_path / "bundle.txt").write_text(description, encoding="utf-8")
+    silence = np.zeros(100, np.float32)
+    with pytest.raises(_native.NativeError, match="says nothing without its target; pull 'big'"):
+        _native.draft_alone(ort_library(), tmp_path, silence, "en")
+    with pytest.raises(_native.NativeError, match="'head' cannot be the target"):
+        _native.draft_alone(ort_library(), tmp_path, silence, "en", tmp_path)

@@ -23,8 +23,8 @@ struct WindowTask {
   WindowTask(Window w, std::size_t capacity) : window(std::move(w)), stream(capacity) {}
 
   const Window window;
-  /// What the target's encoder says of the window, for a drafter that needs it. Written by the
-  /// target lane before it sets `encoded`, and never again.
+  /// What the target's encoder says of the window, for a drafter that needs it. The target lane's
+  /// until it has told the list; then the drafter's.
   std::vector<float> encoding;
   bool encoded = false;  // the list's
   DraftStream stream;

@@ -106,10 +106,13 @@ void TargetDecoder::Begin(Active& active) {
 
 void TargetDecoder::BeginDraft(Active& active) {
   active.drafting = true;
-  active.strategy->BeginWindow({.window = {active.task, &active.task->window},
-                                .encoding = active.task->encoding,
-                                .stream = channel_ ? nullptr : &active.task->stream,
-                                .channel = channel_});
+  DraftSource source{.window = {active.task, &active.task->window}, .channel = channel_};
+  if (channel_ != nullptr) {
+    source.encoding = active.task->encoding;
+  } else {
+    source.stream = &active.task->stream;  // the encoding is the draft lane's by now
+  }
+  active.strategy->BeginWindow(source);
 }
 
 // Commits the first token.

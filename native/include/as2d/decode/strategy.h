@@ -40,7 +40,7 @@ class CandidateRuns {
 /// What there is to draw candidates from in one window.
 struct DraftSource {
   std::shared_ptr<const Window> window;
-  /// For the drafter, where it needs it; valid as long as `window`.
+  /// For a drafter that does as it is told, where it needs it; valid as long as `window`.
   std::span<const float> encoding = {};
   /// What a drafter that follows its own history publishes; it outlives the window. Null where the
   /// drafter does as it is told; nothing comes without a drafter.
