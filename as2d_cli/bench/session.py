@@ -21,7 +21,7 @@ from as2d_cli.bench.words import counted
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import needs_drafter
 from as2d_cli.tasks.interrupt import interruptible
-from as2d_cli.tasks.models import Backend
+from as2d_cli.tasks.models import Backend, check_drafter
 from as2d_cli.text.whisper_prompt import is_multilingual
 
 __all__ = ["BenchRequest", "Session", "Watch"]
@@ -77,7 +77,7 @@ class Session:
     """
 
     def __init__(self, request: BenchRequest, backend: Backend, watch: Watch) -> None:
-        """Raises As2dError: no clip can be used, or a model cannot be had."""
+        """Raises As2dError: no clip can be used, a model cannot be had, or two are no pair."""
         self._request = request
         self._backend = backend
         self._watch = watch
@@ -89,6 +89,8 @@ class Session:
         names = request.drafters if any(needs_drafter(method) for method in methods) else []
         target = backend.ensure(request.target, request.offline)
         drafters = {n: backend.ensure(n, request.offline) for n in names if n != ORACLE}
+        for name, drafter in drafters.items():
+            check_drafter(name, drafter, target)
         self._target = target
         self._drafters = drafters
         self._recordings = Recordings()

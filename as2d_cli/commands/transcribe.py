@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_DRAFTER = "whisper-tiny.en"
-
 _MOST_TOKENS = 1_000_000
 """Beyond any model's context, which is the limit that counts."""
 
@@ -72,13 +70,13 @@ def _transcribe(
         str, typer.Option(metavar="ID|PATH", help="Model whose text you get.")
     ] = "whisper-base",
     drafter: Annotated[
-        str | None,
+        str,
         typer.Option(
-            metavar="ID|PATH|none",
-            help="Small model that runs ahead of the target; none: no drafts.",
-            show_default=_DRAFTER,
+            metavar="ID|PATH|auto|none",
+            help="Small model that runs ahead of the target; auto: what suits target and language; "
+            "none: no drafts.",
         ),
-    ] = None,
+    ] = "auto",
     method: Annotated[
         Method,
         typer.Option(
@@ -144,14 +142,15 @@ def _transcribe(
     if output is None and environment.stdout.raw is None:
         raise As2dError("standard output is closed", remedy="give --output FILE")
 
-    from as2d_cli.tasks.models import ModelRequest
+    from as2d_cli.tasks.models import AUTO, ModelRequest
     from as2d_cli.tasks.transcription import TranscribeOptions
 
+    # Whoever names a drafter wants it used.
+    named = drafter not in (AUTO, "none")
     request = ModelRequest(
         target=target,
-        drafter=None if drafter == "none" else _DRAFTER if drafter is None else drafter,
-        # Whoever names a drafter wants it used.
-        method="as2d" if method is Method.AUTO and drafter not in (None, "none") else method.value,
+        drafter=None if drafter == "none" else drafter,
+        method="as2d" if method is Method.AUTO and named else method.value,
         budget=budget,
         target_cores=target_cores,
         draft_cores=draft_cores,

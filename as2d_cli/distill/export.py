@@ -47,6 +47,7 @@ def head_file(
     return HeadFile(
         id=name,
         target=target.id,
+        encoding_width=network.adapter.encoding_width,
         languages=("en",),
         licence="MIT",
         head=head,

@@ -109,7 +109,12 @@ def transcribe(
             with audio:
                 if models is None:
                     opening = open_models(
-                        request, plan, backend, monitor, lambda model: _check(model, options)
+                        request,
+                        plan,
+                        backend,
+                        monitor,
+                        check=lambda model: _check(model, options),
+                        language=options.language,
                     )
                     models = stack.enter_context(opening)
                 try:

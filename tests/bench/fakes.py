@@ -86,13 +86,17 @@ class FakeMachine:
         return [job.name for job in self.jobs]
 
     def backend(self) -> Backend:
-        """Models whisper-base (four languages), x and y (English) on this machine."""
+        """Models whisper-base (four languages), x and y (English), and heads of another target
+        and of whisper-base, on this machine.
+        """
         models: dict[str, Model] = {
             "whisper-base": FakeModel(
                 "whisper-base", tuple(LANGUAGES), LANGUAGES, row_invariance=self.row_invariance
             ),
             "x": FakeModel("x"),
             "y": FakeModel("y"),
+            "head": FakeModel("head", family="head", target="whisper-small"),
+            "mine": FakeModel("mine", family="head", target="whisper-base"),
         }
 
         def ensure(name: str, offline: bool) -> Model:
@@ -114,7 +118,7 @@ class FakeMachine:
                 engine.warnings.append(f"no drafter, the target goes alone: {drafter.id} is broken")
             return nullcontext(cast(EngineFace, engine))
 
-        return Backend(ensure, plan, open_engine)
+        return Backend(ensure, lambda target, language: None, plan, open_engine)
 
 
 class _Engine:

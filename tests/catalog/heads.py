@@ -97,14 +97,14 @@ def adapter_head(*, seed: int = 0, target: str = "tiny") -> HeadFile:
         decoder_heads=HEADS,
         sketch=make.sketch(),
     )
-    return HeadFile("tiny-head", target, ("en", "de"), "MIT", head, pieces)
+    return HeadFile("tiny-head", target, ENCODING_WIDTH, ("en", "de"), "MIT", head, pieces)
 
 
 def ctc_head(*, seed: int = 0, target: str = "tiny") -> HeadFile:
     make = _Maker(seed)
     pieces = (*TEXT, b"", b"", b"")
     head = CtcHead(make.adapter(), make.sketch(), make.table(len(pieces), WIDTH))
-    return HeadFile("tiny-ctc", target, ("en",), "MIT", head, pieces)
+    return HeadFile("tiny-ctc", target, ENCODING_WIDTH, ("en",), "MIT", head, pieces)
 
 
 def head_bytes(folder: Path, file: HeadFile) -> bytes:

@@ -64,11 +64,13 @@ class HeadFile:
     Attributes:
         id: what the head is called.
         target: id of the bundle it was made for.
+        encoding_width: numbers in a line of that target's encoder output.
         pieces: the bytes of each token but the blank; the last three are ``SPECIALS``, and empty.
     """
 
     id: str
     target: str
+    encoding_width: int
     languages: tuple[str, ...]
     licence: str
     head: AdapterHead | CtcHead
@@ -78,11 +80,6 @@ class HeadFile:
     def kind(self) -> str:
         """``adapter`` or ``ctc``."""
         return "adapter" if isinstance(self.head, AdapterHead) else "ctc"
-
-    @property
-    def encoding_width(self) -> int:
-        """Numbers in a line of the target's encoder output."""
-        return len(self.head.adapter.norm.gamma) // POOL
 
 
 def write_head(path: Path, file: HeadFile) -> None:
@@ -201,13 +198,10 @@ class _Reader:
 
     def read(self) -> HeadFile:
         about = self._about()
-        kind = about["kind"]
-        if kind not in ("adapter", "ctc"):
-            raise self._error(f"is a head of the kind '{str(kind)[:40]}', which as2d does not know")
         adapter, width = self._adapter(about["encoding_width"])
         sketch = self._sketch(width)
         head: AdapterHead | CtcHead
-        if kind == "adapter":
+        if about["kind"] == "adapter":
             head = AdapterHead(
                 adapter=adapter,
                 sketch=sketch,
@@ -228,6 +222,7 @@ class _Reader:
         return HeadFile(
             id=about["id"],
             target=about["target"],
+            encoding_width=about["encoding_width"],
             languages=tuple(about["languages"]),
             licence=about["licence"],
             head=head,
@@ -254,14 +249,17 @@ class _Reader:
             raise WeightsError(self._path, problem, "use the as2d that made it, or make it again")
         for key in ("kind", "target", "id", "licence"):
             if not _is_word(about.get(key)):
-                raise self._error(f"does not say its {key} in one short line")
+                raise self._error(f"does not say '{key}' in one short line")
+        if about["kind"] not in ("adapter", "ctc"):
+            kind = about["kind"][:40]
+            raise self._error(f"is a head of the kind '{kind}', which as2d does not know")
         languages = about.get("languages")
         if not isinstance(languages, list) or not languages or not all(map(_is_code, languages)):
-            raise self._error("does not say its languages")
+            raise self._error("does not say 'languages' as a list of codes")
         for key in ("encoding_width", *(("heads",) if about["kind"] == "adapter" else ())):
             # Of JSON's values only whole numbers are an int, and true and false.
             if type(about.get(key)) is not int or about[key] < 1:
-                raise self._error(f"does not say its {key.replace('_', ' ')}")
+                raise self._error(f"does not say '{key}' as a number above 0")
         return about
 
     def _check_heads(self, head: AdapterHead) -> None:
