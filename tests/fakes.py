@@ -76,6 +76,7 @@ class FakeModel:
 class FakePlan:
     method: str
     budget: int
+    windows: int = 1
 
 
 @dataclass
@@ -261,7 +262,13 @@ def backend(script: Script) -> Backend:
         script.log.append(("drafter", target, language))
         return script.drafter
 
-    def plan(method: str, budget: int | None, target: str | None, draft: str | None) -> PlanFace:
+    def plan(
+        method: str,
+        budget: int | None,
+        target: str | None,
+        draft: str | None,
+        windows: int | None,
+    ) -> PlanFace:
         if target == "99":
             raise As2dError("no core 99 for --target-cores", status=ExitStatus.USAGE)
         script.log.append(("plan", method))

@@ -34,6 +34,7 @@ class BenchRequest:
     Attributes:
         sources: see `load_clips`; none for the clips that are here anyway.
         target, drafters: ids or paths; a drafter may be ``oracle`` or the target.
+        windows: of a recording in a batch; only where recordings are timed.
         whole: time recordings, not windows.
         language: only clips in it, and of clips that do not say.
         spans: keep what the lanes did when.
@@ -45,6 +46,7 @@ class BenchRequest:
     methods: Sequence[str]
     drafters: Sequence[str]
     budgets: Sequence[int]
+    windows: Sequence[int] = (1,)
     repeat: int = 1
     whole: bool = False
     language: str | None = None
@@ -98,6 +100,7 @@ class Session:
             methods,
             names,
             request.budgets,
+            request.windows if request.whole else (1,),
             ceilings={ORACLE} | {name for name, d in drafters.items() if d.id == target.id},
             row_invariance=target.row_invariance,
         )

@@ -13,6 +13,7 @@ import typer
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.limits import MAX_BUDGET, MAX_WINDOWS
+from as2d_cli.methods import TOGETHER
 from as2d_cli.output.formats import Format, renderer
 
 if TYPE_CHECKING:
@@ -92,6 +93,15 @@ def _transcribe(
             show_default="8, or 4 windows",
         ),
     ] = None,
+    windows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help=f"Windows of a recording that are decoded in one batch, 1 to {MAX_WINDOWS}; for "
+            f"{', '.join(TOGETHER)}.",
+            show_default="what suits",
+        ),
+    ] = None,
     target_cores: Annotated[
         str | None,
         typer.Option(
@@ -137,6 +147,8 @@ def _transcribe(
         output = None
     if budget is not None:
         _within("--budget", budget, 1, MAX_WINDOWS if method is Method.BATCHED else MAX_BUDGET)
+    if windows is not None:
+        _within("--windows", windows, 1, MAX_WINDOWS)
     if max_tokens is not None:
         _within("--max-tokens", max_tokens, 1, _MOST_TOKENS)
     if output is None and environment.stdout.raw is None:
@@ -154,6 +166,7 @@ def _transcribe(
         budget=budget,
         target_cores=target_cores,
         draft_cores=draft_cores,
+        windows=windows,
         offline=offline,
     )
     options = TranscribeOptions(

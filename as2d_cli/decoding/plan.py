@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.methods import IN_TURN, SPLIT, default_budget
+from as2d_cli.methods import IN_TURN, SPLIT, TOGETHER, default_budget
 
 __all__ = ["Machine", "Plan", "make_plan", "this_machine"]
 
@@ -80,6 +80,7 @@ def make_plan(
     budget: int | None = None,
     target_cores: str | None = None,
     draft_cores: str | None = None,
+    windows: int | None = None,
     *,
     machine: Machine | None = None,
 ) -> Plan:
@@ -97,6 +98,7 @@ def make_plan(
         method: ``auto`` or one of `as2d_cli.methods.METHODS`.
         budget: most candidates per verify step, windows of ``batched``; None for what suits.
         target_cores, draft_cores: lists such as "0-3,5", or None to choose.
+        windows: of a recording in a batch, for methods that can; None for one.
         machine: another machine than this one.
 
     Raises:
@@ -112,10 +114,13 @@ def make_plan(
         method = "as2d" if named_draft or count >= 4 else "batched"
         budget = None if method == "batched" else budget
     budget = default_budget(method) if budget is None else budget
+    windows = windows if windows is not None and method in TOGETHER else 1
     if method not in SPLIT:
         whole = _without_little(machine)[: min(count, MOST_TARGET_CORES)]
         draft = (named_draft or whole) if method in IN_TURN else ()
-        return Plan(method, named_target or whole, draft, budget, pin=machine.can_pin)
+        return Plan(
+            method, named_target or whole, draft, budget, pin=machine.can_pin, windows=windows
+        )
     target, draft = _split(machine, count)
     if named_target and not named_draft:
         draft = _leave_out(machine.cores, named_target)[-max(1, len(draft)) :] or named_target[-1:]
@@ -124,7 +129,14 @@ def make_plan(
             machine.cores, named_draft
         )
         target = left[: min(count, MOST_TARGET_CORES)] or named_draft[:1]
-    return Plan(method, named_target or target, named_draft or draft, budget, pin=machine.can_pin)
+    return Plan(
+        method,
+        named_target or target,
+        named_draft or draft,
+        budget,
+        pin=machine.can_pin,
+        windows=windows,
+    )
 
 
 def _granted(machine: Machine) -> int:

@@ -80,6 +80,8 @@ class PlanFace(Protocol):
     def method(self) -> str: ...
     @property
     def budget(self) -> int: ...
+    @property
+    def windows(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,13 @@ class Backend:
     Attributes:
         ensure: (id or path, offline) -> bundle, pulled and built if need be.
         drafter: (id of a target, language or None) -> id of the drafter that suits both, or None.
-        plan: (method, budget, target cores, draft cores) -> plan.
+        plan: (method, budget, target cores, draft cores, windows) -> plan.
         open: (target, drafter or None, plan) -> context manager of an engine.
     """
 
     ensure: Callable[[str, bool], Model]
     drafter: Callable[[str, str | None], str | None]
-    plan: Callable[[str, int | None, str | None, str | None], PlanFace]
+    plan: Callable[[str, int | None, str | None, str | None, int | None], PlanFace]
     open: Callable[[Model, Model | None, Any], AbstractContextManager[EngineFace]]
 
 
@@ -108,6 +110,7 @@ class ModelRequest:
         method: one of `as2d_cli.methods.METHODS`, or ``auto``: what the cores are enough for.
         budget: most candidates per verify step, windows of ``batched``; None for what suits.
         target_cores, draft_cores: "0-3,5", or None to choose.
+        windows: of one recording in a batch, with drafts; None for what suits.
         offline: never ask the network.
     """
 
@@ -117,6 +120,7 @@ class ModelRequest:
     budget: int | None = None
     target_cores: str | None = None
     draft_cores: str | None = None
+    windows: int | None = None
     offline: bool = False
 
 
@@ -200,7 +204,13 @@ def make_plan(request: ModelRequest, backend: Backend) -> PlanFace:
     Raises:
         As2dError: status USAGE; the cores asked for are not there.
     """
-    return backend.plan(request.method, request.budget, request.target_cores, request.draft_cores)
+    return backend.plan(
+        request.method,
+        request.budget,
+        request.target_cores,
+        request.draft_cores,
+        request.windows,
+    )
 
 
 def default_backend(monitor: Monitor, progress: Any = None) -> Backend:

@@ -270,7 +270,7 @@ class _Transcription:
             self._submit(run, first)
             finishing = False
             plan = self._models.plan
-            in_flight = _AHEAD + (plan.budget if plan.method == "batched" else 1)
+            in_flight = _AHEAD + (plan.budget if plan.method == "batched" else plan.windows)
             while self._ended is None:
                 while len(self._pending) < in_flight and not finishing:
                     window = feeder.take()

@@ -105,7 +105,11 @@ class FakeMachine:
             return models[name]
 
         def plan(
-            method: str, budget: int | None, target: str | None, draft: str | None
+            method: str,
+            budget: int | None,
+            target: str | None,
+            draft: str | None,
+            windows: int | None,
         ) -> PlanFace:
             cores = tuple(map(int, target.split(","))) if target else tuple(range(self.cores))
             if method == "target":
@@ -140,6 +144,7 @@ class _Engine:
         method: str | None = None,
         budget: int | None = None,
         exact: bool | None = None,
+        windows: int | None = None,
     ) -> _Run:
         assert method is not None and budget is not None and exact is not None
         return _Run(self, method, budget, exact)
