@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from as2d_cli.distill.batches import IGNORED, Batch, batches, group_windows
+from as2d_cli.catalog.graphs.head import PLACES
+from as2d_cli.distill.batches import IGNORED, Batch, Text, batches, group_windows
 from as2d_cli.distill.cache import Cache, Entry
 from as2d_cli.distill.drafting import Draft, Judge, draft_by_sketch
 from as2d_cli.distill.network import AdapterNetwork, CtcNetwork
@@ -27,7 +28,7 @@ __all__ = ["Point", "Schedule", "Trainer"]
 
 Network = AdapterNetwork | CtcNetwork
 
-_EARLY_SKETCH_WEIGHT = 0.05  # of the sketch's loss while only the adapter is trained ...
+_EARLY_SKETCH_WEIGHT = 0.1  # of the sketch's loss while only the adapter is trained ...
 _SKETCH_WEIGHT = 0.3  # ... and while the whole is
 _HINT_WEIGHT = 0.02  # of the adapter's error while the whole is trained
 _NOISE = 0.08  # share of the history's tokens that are replaced by others
@@ -99,7 +100,7 @@ class Trainer:
         pieces: Pieces,
         cache: Cache,
         entries: Sequence[Entry],
-        texts: Sequence[Sequence[int]],
+        texts: Sequence[Text],
         judge: Judge,
         draft: Callable[[Network], Draft],
         schedule: Schedule,
@@ -109,7 +110,7 @@ class Trainer:
         """Take up the checkpoint in ``folder``.
 
         Args:
-            entries, texts: windows to train on, and prompt, pieces and end of each.
+            entries, texts: windows to train on, and what the target says in each.
             draft: makes a drafter of a network.
         """
         self.network = network
@@ -156,7 +157,7 @@ class Trainer:
     ) -> None:
         judged = self._mean if stage == "tune" else self.network
         worth = self._judge.tokens_per_step(self._draft(judged))
-        sketch = self._judge.tokens_per_step(draft_by_sketch(judged))
+        sketch = self._judge.tokens_per_step(draft_by_sketch(judged, self._pieces))
         state = self._state
         if began:
             state.seconds += time.monotonic() - began
@@ -219,16 +220,14 @@ class Trainer:
         )
 
     def _sketch_loss(self, network: Network, batch: Batch, memory: Tensor) -> Tensor:
-        """CTC loss of a token, in the mean over windows."""
-        logits = network.places(memory).float().log_softmax(-1)
-        said = (batch.tokens != IGNORED) & (batch.tokens < self._pieces.start)
-        labels = torch.cat([line[keep] for line, keep in zip(batch.tokens, said, strict=True)])
+        """CTC loss of a letter, in the mean over windows."""
+        logits = network.sketch(memory).float().log_softmax(-1)
         return functional.ctc_loss(
             logits.transpose(0, 1),
-            labels,
-            batch.mask.sum(1),
-            said.sum(1),
-            blank=network.blank,
+            batch.letters,
+            batch.mask.sum(1) * PLACES,
+            batch.letter_counts,
+            blank=network.sketch.letters,
             zero_infinity=True,
         )
 

@@ -28,7 +28,15 @@ import numpy as np
 import numpy.typing as npt
 
 from as2d_cli.catalog.graphs.blocks import Floats, Linear, Norm, quantise_outputs
-from as2d_cli.catalog.graphs.head import POOL, Adapter, AdapterBlock, AdapterHead, CtcHead, Sketch
+from as2d_cli.catalog.graphs.head import (
+    PLACES,
+    POOL,
+    Adapter,
+    AdapterBlock,
+    AdapterHead,
+    CtcHead,
+    Sketch,
+)
 from as2d_cli.catalog.graphs.whisper import (
     CrossAttention,
     Decoder,
@@ -135,8 +143,6 @@ class _Writer:
         if isinstance(head, AdapterHead):
             about["heads"] = head.decoder_heads
             self._decoder(head.decoder)
-        else:
-            self._linear("sketch.embeddings", Linear(head.embeddings))
         self.arrays["about"] = _bytes(json.dumps(about).encode())
         self.arrays["pieces"] = _bytes(b"".join(file.pieces))
         self.arrays["piece_lengths"] = np.array([len(p) for p in file.pieces], dtype=np.uint16)
@@ -153,7 +159,8 @@ class _Writer:
         self._linear("sketch.widen", sketch.widen)
         self._linear("sketch.narrow", sketch.narrow)
         self._norm("sketch.norm", sketch.norm)
-        self._linear("sketch.blank", Linear(sketch.blank))
+        self._linear("sketch.output", sketch.output)
+        self.arrays["sketch.letters"] = np.array(sketch.letters, dtype=np.uint16)
 
     def _decoder(self, decoder: Decoder) -> None:
         embeddings = np.asarray(decoder.embeddings, dtype=np.float32)
@@ -209,11 +216,13 @@ class _Reader:
                 decoder_heads=about["heads"],
             )
             self._check_heads(head)
-            tokens = head.vocabulary_size
+            tokens: int | None = head.vocabulary_size
         else:
-            head = CtcHead(adapter, sketch, self._linear("sketch.embeddings", None, width).weight)
-            tokens = len(head.embeddings)
+            head = CtcHead(adapter, sketch)
+            tokens = None
         pieces = self._pieces(tokens)
+        if any(letter >= len(pieces) or len(pieces[letter]) != 1 for letter in sketch.letters):
+            raise self._error("has letters that are not of one byte")
         self._check_specials(pieces)
         if self._arrays:
             raise self._error(
@@ -296,11 +305,14 @@ class _Reader:
         hidden = len(widen.weight)
         if hidden % _GROUP_INPUTS:
             raise self._error(f"has a sketch {hidden} wide, not a multiple of {_GROUP_INPUTS}")
+        letters = self._take("sketch.letters", np.uint16, (None,))
+        output = self._linear("sketch.output", PLACES * (len(letters) + 1), width, biased=True)
         return Sketch(
             widen,
             self._linear("sketch.narrow", width, hidden, biased=True),
             self._norm("sketch.norm", width),
-            self._linear("sketch.blank", 1, width).weight,
+            output,
+            tuple(letters.tolist()),
         )
 
     def _decoder(self, width: int) -> Decoder:
@@ -355,7 +367,7 @@ class _Reader:
             bias = self._take(f"{name}.bias", np.float32, (len(weight),))
         return Linear(weight * scale[:, None], bias)
 
-    def _pieces(self, tokens: int) -> tuple[bytes, ...]:
+    def _pieces(self, tokens: int | None) -> tuple[bytes, ...]:
         lengths = self._take("piece_lengths", np.uint16, (tokens,))
         raw = self._take("pieces", np.uint8, None).tobytes()
         ends = np.cumsum(lengths, dtype=np.int64).tolist()
