@@ -161,9 +161,9 @@ def test_a_folder_given_twice_counts_once(tmp_path: Path) -> None:
 
 def test_links_to_one_file_count_once_under_the_first_name(tmp_path: Path) -> None:
     folder = fill(tmp_path / "talks", 2, 2)
-    os.symlink(folder / "g0" / "0.wav", folder / "g0" / "z.wav")
-    os.symlink(folder / "g1", folder / "round")
-    os.symlink(folder / "nowhere.wav", folder / "g1" / "broken.wav")
+    (folder / "g0" / "z.wav").symlink_to(folder / "g0" / "0.wav")
+    (folder / "round").symlink_to(folder / "g1")
+    (folder / "g1" / "broken.wav").symlink_to(folder / "nowhere.wav")
     names = {r.name for r in find_recordings([folder], [], 0)}
     assert names == {f"talks/g{g}/{f}.wav" for g in range(2) for f in range(2)}
 
