@@ -217,6 +217,14 @@ def _trainer(
         Schedule(*request.passes),
         request.work,
         request.seed,
+        {
+            "target": target.id,
+            "init": init.id,
+            "method": request.method,
+            "layers": request.layers,
+            "blocks": request.blocks,
+            "seed": request.seed,
+        },
     )
     return trainer, pieces, explained
 
