@@ -71,10 +71,18 @@ def find_recordings(
     held out until there are enough.
 
     Raises:
-        As2dError: status USAGE; a folder is missing or holds no audio.
+        As2dError: status USAGE; a folder is missing or holds no audio, or two have the same name.
     """
-    found = [r for folder in folders for r in _below(folder, False)]
     kept = [r for folder in held_out for r in _below(folder, True)]
+    found = [r for folder in folders for r in _below(folder, False)]
+    # One folder may lie in another; what is named to judge by is never trained on.
+    kept, found = _apart(kept, found)
+    if not found:
+        raise As2dError(
+            f"{folders[0]}: --held-out names all that is in it",
+            remedy="leave some to train on",
+            status=ExitStatus.USAGE,
+        )
     if not kept:
         names = _groups_to_hold_out(found, seed)
         found = [
@@ -161,6 +169,28 @@ def _below(folder: Path, held_out: bool) -> list[Recording]:
             f"{folder}: holds no audio files", remedy="name another folder", status=ExitStatus.USAGE
         )
     return found
+
+
+def _apart(kept: list[Recording], found: list[Recording]) -> tuple[list[Recording], ...]:
+    """Each file once, in ``kept`` if it is in both."""
+    files: dict[Path, Recording] = {}
+    names: dict[str, Recording] = {}
+    for recording in (*_by_name(kept), *_by_name(found)):
+        if files.setdefault(recording.path.resolve(), recording) is not recording:
+            continue
+        twin = names.setdefault(recording.name, recording)
+        if twin is not recording:
+            raise As2dError(
+                f"{recording.path} and {twin.path}: have one name, {recording.name}",
+                remedy="give the folder above both",
+                status=ExitStatus.USAGE,
+            )
+    once = {id(recording) for recording in files.values()}
+    return [r for r in kept if id(r) in once], [r for r in found if id(r) in once]
+
+
+def _by_name(recordings: list[Recording]) -> list[Recording]:
+    return sorted(recordings, key=lambda recording: recording.name)
 
 
 def _name(path: Path, folder: Path) -> str:

@@ -65,7 +65,9 @@ def distill(request: DistillRequest, store: Store, watch: Watch) -> dict[str, An
     target = store.ensure(request.target, listeners)
     init = store.ensure(request.init, listeners)
     weights = _init_weights(request, store, init, listeners)
-    cache = Cache(request.work / "cache", target.width, weights.width)
+    cache = Cache(
+        request.work / "cache", target.width, weights.width, _facts(request, target, init)
+    )
     _collect(request, target, init, weights, cache, watch)
     collected = time.monotonic() - began
     train, judged = _usable(cache, request)
@@ -100,6 +102,20 @@ def distill(request: DistillRequest, store: Store, watch: Watch) -> dict[str, An
     }
     (request.out / REPORT_FILE).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     return report
+
+
+def _facts(request: DistillRequest, target: Bundle, init: Bundle) -> dict[str, Any]:
+    """What decides the windows, and which of them are held out."""
+    noise = request.variation
+    return {
+        "target": target.id,
+        "init": init.id,
+        "seed": request.seed,
+        "audio": [folder.resolve().name for folder in request.audio],
+        "held_out": [folder.resolve().name for folder in request.held_out],
+        "vary": request.vary,
+        "noise": noise.resolve().name if noise is not None and request.vary else None,
+    }
 
 
 def _init_weights(
@@ -213,6 +229,14 @@ def _trainer(
         Schedule(*request.passes),
         request.work,
         request.seed,
+        {
+            "target": target.id,
+            "init": init.id,
+            "method": request.method,
+            "layers": request.layers,
+            "blocks": request.blocks,
+            "seed": request.seed,
+        },
     )
     return trainer, pieces, explained
 

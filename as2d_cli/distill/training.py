@@ -5,10 +5,12 @@ the label; the drafter never sees the target's history, so it is trained on nois
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from as2d_cli.distill.cache import Cache, Entry
 from as2d_cli.distill.drafting import Draft, Judge, draft_by_sketch
 from as2d_cli.distill.network import AdapterNetwork, CtcNetwork
 from as2d_cli.distill.pieces import Pieces
+from as2d_cli.errors import As2dError, ExitStatus
 
 __all__ = ["Point", "Schedule", "Trainer"]
 
@@ -106,12 +109,17 @@ class Trainer:
         schedule: Schedule,
         folder: Path,
         seed: int,
+        facts: Mapping[str, Any],
     ) -> None:
         """Take up the checkpoint in ``folder``.
 
         Args:
             entries, texts: windows to train on, and what the target says in each.
             draft: makes a drafter of a network.
+            facts: what else decides the network, as JSON has it.
+
+        Raises:
+            As2dError: the checkpoint is of another network or of other windows, or damaged.
         """
         self.network = network
         self._mean = copy.deepcopy(network)
@@ -128,6 +136,8 @@ class Trainer:
         self._state = _State()
         self._optimizer = torch.optim.AdamW(self._groups(), weight_decay=0.01, betas=(0.9, 0.98))
         self._average = 0
+        of = [facts, pieces.ids, [entry.name for entry in entries]]
+        self._of = hashlib.sha256(json.dumps(of).encode()).hexdigest()
         if self._checkpoint.exists():
             self._load()
 
@@ -150,7 +160,7 @@ class Trainer:
             loss = self._pass(stage)
             self._state.passes += 1
             self._measure(stage, loss, began, told)
-        self.network.load_state_dict(torch.load(self._best, weights_only=True))
+        self.network.load_state_dict(_read(self._best))
 
     def _measure(
         self, stage: str, loss: float, began: float, told: Callable[[Point], None]
@@ -261,6 +271,7 @@ class Trainer:
     def _save(self) -> None:
         _save(
             {
+                "of": self._of,
                 "network": self.network.state_dict(),
                 "mean": self._mean.state_dict(),
                 "average": self._average,
@@ -274,7 +285,13 @@ class Trainer:
         )
 
     def _load(self) -> None:
-        saved = torch.load(self._checkpoint, weights_only=True)
+        saved = _read(self._checkpoint)
+        if saved.get("of") != self._of:
+            raise As2dError(
+                f"{self._checkpoint}: is of another head or of other recordings",
+                remedy="name another --work folder, or remove it to train anew",
+                status=ExitStatus.USAGE,
+            )
         self.network.load_state_dict(saved["network"])
         self._mean.load_state_dict(saved["mean"])
         self._optimizer.load_state_dict(saved["optimizer"])
@@ -293,6 +310,15 @@ def _without(encoding: Tensor, hidden: Tensor | None) -> Tensor:
 def _hint_error(memory: Tensor, batch: Batch) -> Tensor:
     difference = memory.float()[batch.hinted] - batch.hints[batch.hinted]
     return difference.square().mean()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return dict(torch.load(path, weights_only=True))
+    except Exception:  # Whatever zipfile, pickle and PyTorch raise.
+        raise As2dError(
+            f"{path}: cannot be read", remedy=f"remove {path.parent / '*.pt'} to train anew"
+        ) from None
 
 
 def _save(values: Any, path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from as2d_cli.audio.decode import AudioFile
 from as2d_cli.audio.downmix import Samples
+from as2d_cli.errors import As2dError, ExitStatus
 
 __all__ = ["Variation"]
 
@@ -28,10 +29,10 @@ class Variation:
         """Take noises and room responses from ``folder``; files named ``*rir*`` are the latter.
 
         Raises:
-            As2dError: a file there is no audio.
+            As2dError: there is no such folder, or a file there is no audio.
         """
         self._seed = seed
-        files = sorted(folder.glob("*.wav")) if folder is not None else []
+        files = _files(folder) if folder is not None else []
         self._rooms = [_read(f) for f in files if "rir" in f.name]
         self._noises = [_read(f) for f in files if "rir" not in f.name]
 
@@ -56,9 +57,23 @@ class Variation:
         return samples if peak <= _PEAK else _floats(samples * (_PEAK / peak))
 
 
+def _files(folder: Path) -> list[Path]:
+    files = sorted(folder.glob("*.wav"))
+    if not files:
+        raise As2dError(
+            f"{folder}: holds no WAV files to mix with",
+            remedy="name another folder with --noise, or none",
+            status=ExitStatus.USAGE,
+        )
+    return files
+
+
 def _read(path: Path) -> Samples:
     with AudioFile(path) as audio:
-        return np.concatenate(list(audio))
+        blocks = list(audio)
+    if not blocks:
+        raise As2dError(f"{path}: holds no sound", remedy="remove it", status=ExitStatus.USAGE)
+    return np.concatenate(blocks)
 
 
 def _at_speed(samples: Samples, speed: float) -> Samples:

@@ -74,7 +74,7 @@ def tokenizer(*, extra: int = 0) -> dict[str, Any]:
 VOCABULARY = 258 + 8 + 4
 
 
-def whisper_variables(*, seed: int = 0, bands: int = BANDS) -> dict[str, Array]:
+def whisper_variables(*, seed: int = 0, bands: int = BANDS, width: int = WIDTH) -> dict[str, Array]:
     """Random weights of a Whisper with `LAYERS` layers, under CTranslate2's names."""
     random = np.random.default_rng(seed)
 
@@ -88,32 +88,32 @@ def whisper_variables(*, seed: int = 0, bands: int = BANDS) -> dict[str, Array]:
         found[f"{name}/bias"] = table(outputs, scale=0.1)
 
     def norm(name: str) -> None:
-        found[f"{name}/gamma"] = (1 + table(WIDTH, scale=0.1)).astype(np.float16)
-        found[f"{name}/beta"] = table(WIDTH, scale=0.1)
+        found[f"{name}/gamma"] = (1 + table(width, scale=0.1)).astype(np.float16)
+        found[f"{name}/beta"] = table(width, scale=0.1)
 
-    found["encoder/conv1/weight"] = table(WIDTH, bands, 3, scale=0.1)
-    found["encoder/conv1/bias"] = table(WIDTH, scale=0.1)
-    found["encoder/conv2/weight"] = table(WIDTH, WIDTH, 3, scale=0.1)
-    found["encoder/conv2/bias"] = table(WIDTH, scale=0.1)
-    found["encoder/position_encodings/encodings"] = table(AUDIO_POSITIONS, WIDTH)
-    found["decoder/embeddings/weight"] = table(VOCABULARY, WIDTH)
-    found["decoder/position_encodings/encodings"] = table(CONTEXT, WIDTH)
+    found["encoder/conv1/weight"] = table(width, bands, 3, scale=0.1)
+    found["encoder/conv1/bias"] = table(width, scale=0.1)
+    found["encoder/conv2/weight"] = table(width, width, 3, scale=0.1)
+    found["encoder/conv2/bias"] = table(width, scale=0.1)
+    found["encoder/position_encodings/encodings"] = table(AUDIO_POSITIONS, width)
+    found["decoder/embeddings/weight"] = table(VOCABULARY, width)
+    found["decoder/position_encodings/encodings"] = table(CONTEXT, width)
     for side in ("encoder", "decoder"):
         found[f"{side}/num_heads"] = np.array(HEADS, dtype=np.int16)
         norm(f"{side}/layer_norm")
         for layer in range(LAYERS):
             prefix = f"{side}/layer_{layer}"
             norm(f"{prefix}/self_attention/layer_norm")
-            linear(f"{prefix}/self_attention/linear_0", 3 * WIDTH, WIDTH)
-            linear(f"{prefix}/self_attention/linear_1", WIDTH, WIDTH)
+            linear(f"{prefix}/self_attention/linear_0", 3 * width, width)
+            linear(f"{prefix}/self_attention/linear_1", width, width)
             norm(f"{prefix}/ffn/layer_norm")
-            linear(f"{prefix}/ffn/linear_0", 4 * WIDTH, WIDTH)
-            linear(f"{prefix}/ffn/linear_1", WIDTH, 4 * WIDTH)
+            linear(f"{prefix}/ffn/linear_0", 4 * width, width)
+            linear(f"{prefix}/ffn/linear_1", width, 4 * width)
             if side == "decoder":
                 norm(f"{prefix}/attention/layer_norm")
-                linear(f"{prefix}/attention/linear_0", WIDTH, WIDTH)
-                linear(f"{prefix}/attention/linear_1", 2 * WIDTH, WIDTH)
-                linear(f"{prefix}/attention/linear_2", WIDTH, WIDTH)
+                linear(f"{prefix}/attention/linear_0", width, width)
+                linear(f"{prefix}/attention/linear_1", 2 * width, width)
+                linear(f"{prefix}/attention/linear_2", width, width)
     return found
 
 
