@@ -13,6 +13,7 @@ from pathlib import Path
 
 from as2d_cli.catalog.bundle import DESCRIPTION, HEAD, Bundle, BundleError, sha256_of
 from as2d_cli.catalog.entries import (
+    USABLE_FAMILIES,
     Catalogue,
     HubSource,
     ModelEntry,
@@ -200,7 +201,7 @@ class Store:
             bundle = Bundle.read(folder)
         except BundleError:
             return None
-        if bundle.builder != revision(bundle.family):
+        if bundle.family not in USABLE_FAMILIES or bundle.builder != revision(bundle.family):
             return None
         for record in bundle.files:
             try:
