@@ -268,6 +268,7 @@ def backend(script: Script) -> Backend:
         target: str | None,
         draft: str | None,
         windows: int | None,
+        shares_encoder: bool,
     ) -> PlanFace:
         if target == "99":
             raise As2dError("no core 99 for --target-cores", status=ExitStatus.USAGE)
@@ -278,7 +279,7 @@ def backend(script: Script) -> Backend:
         script.log.append(("open", target.id, drafter.id if drafter is not None else None))
         return FakeEngine(script, plan)
 
-    return Backend(ensure, drafter, plan, open_engine)
+    return Backend(ensure, drafter, lambda name: "head" in name, plan, open_engine)
 
 
 class BrokenRaw(io.RawIOBase):

@@ -100,7 +100,7 @@ class Engines:
         if contender.drafter in (None, ORACLE):
             return self._alone(self.baseline_cores)
         windows = contender.windows
-        return self._backend.plan(contender.method, contender.budget, None, None, windows)
+        return self._backend.plan(contender.method, contender.budget, None, None, windows, False)
 
     def alone_cores(self) -> tuple[int, ...]:
         """The most that the target alone may use."""
@@ -123,7 +123,7 @@ class Engines:
 
     def _alone(self, cores: tuple[int, ...] | None) -> Any:
         named = None if cores is None else ",".join(str(core) for core in cores)
-        return self._backend.plan("target", 0, named, None, None)
+        return self._backend.plan("target", 0, named, None, None, False)
 
     def _open(self, stack: ExitStack, contender: Contender) -> Seat:
         drafter = self._drafters.get(contender.drafter or "")

@@ -15,6 +15,12 @@ __all__ = ["Machine", "Plan", "make_plan", "this_machine"]
 MOST_CORES = 1024
 """Core ids are below this: the size of the kernel's usual mask."""
 
+_MANY = 4
+"""From so many cores on the target leaves one to a drafter."""
+
+_TOGETHER = 3
+"""Windows in a batch, with drafts, where cores are few: measured on two."""
+
 MOST_TARGET_CORES = 8
 """More cores than this no longer speed up a step of a small model: each gets too little work."""
 
@@ -81,14 +87,16 @@ def make_plan(
     target_cores: str | None = None,
     draft_cores: str | None = None,
     windows: int | None = None,
+    shares_encoder: bool = False,
     *,
     machine: Machine | None = None,
 ) -> Plan:
     """Shares the cores between the lanes.
 
-    A drafter is worth a core only where the target leaves one, so the method ``auto`` is ``as2d``
-    from four cores on and ``batched`` below, with its own number of windows; whoever names cores
-    for the draft lane wants ``as2d``.
+    A drafter with an encoder of its own is worth a core only where the target leaves one, so the
+    method ``auto`` is ``as2d`` from four cores on and ``batched`` below, with its own number of
+    windows; whoever names cores for the draft lane wants ``as2d``. One that shares the target's
+    encoder is worth its steps everywhere; below four cores, several windows at a time.
     Of equal cores the target gets the first, the drafter the rest: a quarter of them, at most two.
     Where cores differ the target gets the fastest, and the drafter the last of those when there are
     three or more, otherwise the slowest cluster. No more cores are used than a container's quota
@@ -98,7 +106,8 @@ def make_plan(
         method: ``auto`` or one of `as2d_cli.methods.METHODS`.
         budget: most candidates per verify step, windows of ``batched``; None for what suits.
         target_cores, draft_cores: lists such as "0-3,5", or None to choose.
-        windows: of a recording in a batch, for methods that can; None for one.
+        windows: of a recording in a batch, for methods that can; None for what suits.
+        shares_encoder: the drafter has no encoder of its own.
         machine: another machine than this one.
 
     Raises:
@@ -111,8 +120,10 @@ def make_plan(
     named_draft = _core_list(draft_cores, "--draft-cores", machine)
     count = _granted(machine)
     if method == "auto":
-        method = "as2d" if named_draft or count >= 4 else "batched"
+        method = "as2d" if named_draft or count >= _MANY or shares_encoder else "batched"
         budget = None if method == "batched" else budget
+        if windows is None and shares_encoder and count < _MANY:
+            windows = _TOGETHER
     budget = default_budget(method) if budget is None else budget
     windows = windows if windows is not None and method in TOGETHER else 1
     if method not in SPLIT:

@@ -91,13 +91,16 @@ class Backend:
     Attributes:
         ensure: (id or path, offline) -> bundle, pulled and built if need be.
         drafter: (id of a target, language or None) -> id of the drafter that suits both, or None.
-        plan: (method, budget, target cores, draft cores, windows) -> plan.
+        shares_encoder: whether a drafter of this name needs no encoder of its own.
+        plan: (method, budget, target cores, draft cores, windows, the drafter shares the target's
+            encoder) -> plan.
         open: (target, drafter or None, plan) -> context manager of an engine.
     """
 
     ensure: Callable[[str, bool], Model]
     drafter: Callable[[str, str | None], str | None]
-    plan: Callable[[str, int | None, str | None, str | None, int | None], PlanFace]
+    shares_encoder: Callable[[str], bool]
+    plan: Callable[[str, int | None, str | None, str | None, int | None, bool], PlanFace]
     open: Callable[[Model, Model | None, Any], AbstractContextManager[EngineFace]]
 
 
@@ -198,18 +201,25 @@ def check_drafter(name: str, drafter: Model, target: Model) -> None:
         )
 
 
-def make_plan(request: ModelRequest, backend: Backend) -> PlanFace:
+def make_plan(request: ModelRequest, backend: Backend, language: str | None = None) -> PlanFace:
     """How the two lanes share the cores.
+
+    Args:
+        language: code of what is spoken, if that is known; for the choice of a drafter.
 
     Raises:
         As2dError: status USAGE; the cores asked for are not there.
     """
+    name = request.drafter
+    if name == AUTO:
+        name = backend.drafter(request.target, language)
     return backend.plan(
         request.method,
         request.budget,
         request.target_cores,
         request.draft_cores,
         request.windows,
+        name is not None and backend.shares_encoder(name),
     )
 
 
@@ -239,6 +249,14 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         entry = catalog.load_catalogue().default_drafter("transcribe", target, language)
         return None if entry is None else entry.id
 
+    def shares_encoder(name: str) -> bool:
+        entry = catalog.load_catalogue().get(name)
+        return entry is not None and bool(entry.target)
+
     return Backend(
-        ensure=ensure, drafter=drafter, plan=decoding.make_plan, open=decoding.Engine.open
+        ensure=ensure,
+        drafter=drafter,
+        shares_encoder=shares_encoder,
+        plan=decoding.make_plan,
+        open=decoding.Engine.open,
     )

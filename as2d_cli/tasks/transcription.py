@@ -94,9 +94,8 @@ def transcribe(
         As2dError: the models cannot be had, or the request is impossible.
     """
     results: list[Transcript] = []
-    plan = make_plan(
-        request, backend
-    )  # first: a wrong option is told before any input is looked at
+    # First: a wrong option is told before any input is looked at.
+    plan = make_plan(request, backend, options.language)
     with ExitStack() as stack:
         models: Models | None = None
         for source in sources:

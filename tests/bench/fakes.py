@@ -110,6 +110,7 @@ class FakeMachine:
             target: str | None,
             draft: str | None,
             windows: int | None,
+            shares_encoder: bool,
         ) -> PlanFace:
             cores = tuple(map(int, target.split(","))) if target else tuple(range(self.cores))
             if method == "target":
@@ -122,7 +123,7 @@ class FakeMachine:
                 engine.warnings.append(f"no drafter, the target goes alone: {drafter.id} is broken")
             return nullcontext(cast(EngineFace, engine))
 
-        return Backend(ensure, lambda target, language: None, plan, open_engine)
+        return Backend(ensure, lambda target, language: None, lambda name: False, plan, open_engine)
 
 
 class _Engine:
