@@ -38,6 +38,7 @@ _NOISE = 0.08  # share of the history's tokens that are replaced by others
 _SMOOTHING = 0.05
 _MASKED = 0.05  # share of the positions whose encoder output is hidden while training
 _MOST_AVERAGED = 0.998  # decay of the running mean of the weights, which is what is judged
+_FASTER = 5
 _NORM = 1.0  # of the gradient, at most
 
 
@@ -47,14 +48,14 @@ class Schedule:
 
     Attributes:
         adapter_passes, tune_passes: times over all windows in the first and the second part.
-        adapter_rate, tune_rate: peak learning rates; the adapter goes on in the second part with
-            twice its rate.
+        adapter_rate, tune_rate: peak learning rates; adapter and sketch, which are new, go on in
+            the second part at `_FASTER` times its rate.
     """
 
     adapter_passes: int
     tune_passes: int
     adapter_rate: float = 1e-3
-    tune_rate: float = 3e-4
+    tune_rate: float = 1e-4
 
     @property
     def passes(self) -> int:
@@ -251,7 +252,7 @@ class Trainer:
         rise = min(1.0, done / 0.5)
         rate = peak * rise * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1.0, done / whole))))
         adapter, rest = self._optimizer.param_groups
-        adapter["lr"] = rate if first else 2 * rate
+        adapter["lr"] = rate if first else _FASTER * rate
         rest["lr"] = 0.0 if first else rate
 
     def _groups(self) -> list[dict[str, Any]]:
