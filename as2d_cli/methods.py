@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["IN_TURN", "METHODS", "SPLIT", "default_budget", "needs_drafter"]
+__all__ = ["IN_TURN", "METHODS", "SPLIT", "TOGETHER", "default_budget", "needs_drafter"]
 
 METHODS = ("target", "as2d", "coupled", "adaptive", "pearl", "multi", "lookup", "batched")
 """All of them."""
@@ -12,6 +12,9 @@ SPLIT = ("as2d", "pearl", "multi")
 
 IN_TURN = ("coupled", "adaptive")
 """Those whose lanes wait for each other, so that each may have all cores."""
+
+TOGETHER = ("as2d", "multi", "lookup")
+"""Those that can decode several windows of a recording in one batch; ``batched`` always does."""
 
 _CANDIDATES = 8
 _WINDOWS = 4

@@ -63,6 +63,7 @@ class FakeModel:
     path: Path = Path("/nowhere")
     context: int = 448
     row_invariance: str = "any"
+    target: str = ""
     tokens: Mapping[str, int] = field(
         default_factory=lambda: {"start": START, "transcribe": 0, "no_timestamps": 0}
     )
@@ -75,6 +76,7 @@ class FakeModel:
 class FakePlan:
     method: str
     budget: int
+    windows: int = 1
 
 
 @dataclass
@@ -111,6 +113,7 @@ class Script:
         drafter_dies: message of a `DrafterLost` before the first commit.
         fails: the error of the run.
         reason: of every window's end.
+        drafter: what the catalogue has for any target and language.
         reverse: windows that are in flight together finish in reverse order.
         log: what was asked of it.
     """
@@ -124,6 +127,7 @@ class Script:
     reason: str = "end"
     reverse: bool = False
     broken_drafter: str | None = None
+    drafter: str | None = "whisper-tiny.en"
     missing: Sequence[str] = ()
     absent: Sequence[str] = ()
     log: list[Any] = field(default_factory=list)
@@ -233,11 +237,15 @@ class FakeEngine:
 
 
 def backend(script: Script) -> Backend:
-    """Models whisper-base (four languages), whisper-tiny.en and moonshine-tiny-en over `script`."""
+    """Models whisper-base (four languages), whisper-tiny.en, moonshine-tiny-en, and heads for
+    whisper-base and whisper-small, over `script`.
+    """
     models: dict[str, Model] = {
         "whisper-base": FakeModel("whisper-base", tuple(LANGUAGES), LANGUAGES),
         "whisper-tiny.en": FakeModel("whisper-tiny.en"),
         "moonshine-tiny-en": FakeModel("moonshine-tiny-en", family="moonshine"),
+        "base-head": FakeModel("base-head", family="head", target="whisper-base"),
+        "small-head": FakeModel("small-head", family="head", target="whisper-small"),
     }
 
     def ensure(name: str, offline: bool) -> Model:
@@ -250,7 +258,18 @@ def backend(script: Script) -> Backend:
             )
         return models[name]
 
-    def plan(method: str, budget: int | None, target: str | None, draft: str | None) -> PlanFace:
+    def drafter(target: str, language: str | None) -> str | None:
+        script.log.append(("drafter", target, language))
+        return script.drafter
+
+    def plan(
+        method: str,
+        budget: int | None,
+        target: str | None,
+        draft: str | None,
+        windows: int | None,
+        shares_encoder: bool,
+    ) -> PlanFace:
         if target == "99":
             raise As2dError("no core 99 for --target-cores", status=ExitStatus.USAGE)
         script.log.append(("plan", method))
@@ -260,7 +279,7 @@ def backend(script: Script) -> Backend:
         script.log.append(("open", target.id, drafter.id if drafter is not None else None))
         return FakeEngine(script, plan)
 
-    return Backend(ensure, plan, open_engine)
+    return Backend(ensure, drafter, lambda name: "head" in name, plan, open_engine)
 
 
 class BrokenRaw(io.RawIOBase):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from as2d_cli.methods import needs_drafter
+from as2d_cli.methods import TOGETHER, needs_drafter
 
 __all__ = ["ORACLE", "Contender", "contenders"]
 
@@ -21,6 +21,7 @@ class Contender:
         method: one of `as2d_cli.methods.METHODS`.
         drafter: what the user called it, or None.
         budget: most candidates per verify step; for ``batched``, windows in a batch; 0 for none.
+        windows: of a recording in one batch.
         one_row: the target takes one row a step where exact mode would take two.
         exact: its text must be the reference's.
         reference: its text is what the others must equal.
@@ -31,6 +32,7 @@ class Contender:
     method: str
     drafter: str | None = None
     budget: int = 0
+    windows: int = 1
     one_row: bool = False
     exact: bool = True
     reference: bool = False
@@ -39,8 +41,10 @@ class Contender:
 
     @property
     def label(self) -> str:
-        """For people: ``as2d whisper-tiny.en 8``."""
+        """For people: ``as2d whisper-tiny.en 8``, and ``x4`` for four windows in a batch."""
         parts = [self.method, self.drafter or "", str(self.budget) if self.budget else ""]
+        if self.windows > 1:
+            parts.append(f"x{self.windows}")
         return " ".join(part for part in parts if part) + (" (one row)" if self.one_row else "")
 
 
@@ -48,6 +52,7 @@ def contenders(
     methods: Iterable[str],
     drafters: Sequence[str],
     budgets: Sequence[int],
+    windows: Sequence[int] = (1,),
     *,
     ceilings: Collection[str],
     row_invariance: str,
@@ -69,7 +74,8 @@ def contenders(
         found = [reference, Contender("target", one_row=True, exact=False, baseline=True)]
     for method in methods:
         if method != "target":
-            found += _combinations(method, drafters, budgets, ceilings)
+            together = windows if method in TOGETHER else (1,)
+            found += _combinations(method, drafters, budgets, together, ceilings)
     if row_invariance == "none":
         # Whatever is verified in batches may differ, and nobody promised that it does not.
         found = [replace(entry, exact=entry.exact and entry.reference) for entry in found]
@@ -77,8 +83,13 @@ def contenders(
 
 
 def _combinations(
-    method: str, drafters: Sequence[str], budgets: Sequence[int], ceilings: Collection[str]
+    method: str,
+    drafters: Sequence[str],
+    budgets: Sequence[int],
+    windows: Sequence[int],
+    ceilings: Collection[str],
 ) -> Iterator[Contender]:
     for drafter in drafters if needs_drafter(method) else (None,):
         for budget in budgets:
-            yield Contender(method, drafter, budget, ceiling=drafter in ceilings)
+            for count in windows:
+                yield Contender(method, drafter, budget, count, ceiling=drafter in ceilings)

@@ -32,7 +32,12 @@ class BenchEngine(Protocol):
     def detect_language(self, samples: Any, /) -> tuple[str, float]: ...
     def replay(self, script: Mapping[int, Sequence[int]], /) -> None: ...
     def start(
-        self, *, method: str | None = None, budget: int | None = None, exact: bool | None = None
+        self,
+        *,
+        method: str | None = None,
+        budget: int | None = None,
+        exact: bool | None = None,
+        windows: int | None = None,
     ) -> BenchRun: ...
 
 
@@ -94,7 +99,8 @@ class Engines:
         """How the cores are shared: as its method wants it. The oracle needs none."""
         if contender.drafter in (None, ORACLE):
             return self._alone(self.baseline_cores)
-        return self._backend.plan(contender.method, contender.budget, None, None)
+        windows = contender.windows
+        return self._backend.plan(contender.method, contender.budget, None, None, windows, False)
 
     def alone_cores(self) -> tuple[int, ...]:
         """The most that the target alone may use."""
@@ -117,7 +123,7 @@ class Engines:
 
     def _alone(self, cores: tuple[int, ...] | None) -> Any:
         named = None if cores is None else ",".join(str(core) for core in cores)
-        return self._backend.plan("target", 0, named, None)
+        return self._backend.plan("target", 0, named, None, None, False)
 
     def _open(self, stack: ExitStack, contender: Contender) -> Seat:
         drafter = self._drafters.get(contender.drafter or "")

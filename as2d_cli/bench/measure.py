@@ -148,7 +148,10 @@ def decode(
 
 def _start(engine: BenchEngine, contender: Contender) -> BenchRun:
     return engine.start(
-        method=contender.method, budget=contender.budget, exact=not contender.one_row
+        method=contender.method,
+        budget=contender.budget,
+        exact=not contender.one_row,
+        windows=contender.windows,
     )
 
 

@@ -21,7 +21,7 @@ from as2d_cli.bench.words import counted
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import needs_drafter
 from as2d_cli.tasks.interrupt import interruptible
-from as2d_cli.tasks.models import Backend
+from as2d_cli.tasks.models import Backend, check_drafter
 from as2d_cli.text.whisper_prompt import is_multilingual
 
 __all__ = ["BenchRequest", "Session", "Watch"]
@@ -34,6 +34,7 @@ class BenchRequest:
     Attributes:
         sources: see `load_clips`; none for the clips that are here anyway.
         target, drafters: ids or paths; a drafter may be ``oracle`` or the target.
+        windows: of a recording in a batch; only where recordings are timed.
         whole: time recordings, not windows.
         language: only clips in it, and of clips that do not say.
         spans: keep what the lanes did when.
@@ -45,6 +46,7 @@ class BenchRequest:
     methods: Sequence[str]
     drafters: Sequence[str]
     budgets: Sequence[int]
+    windows: Sequence[int] = (1,)
     repeat: int = 1
     whole: bool = False
     language: str | None = None
@@ -77,7 +79,7 @@ class Session:
     """
 
     def __init__(self, request: BenchRequest, backend: Backend, watch: Watch) -> None:
-        """Raises As2dError: no clip can be used, or a model cannot be had."""
+        """Raises As2dError: no clip can be used, a model cannot be had, or two are no pair."""
         self._request = request
         self._backend = backend
         self._watch = watch
@@ -89,6 +91,8 @@ class Session:
         names = request.drafters if any(needs_drafter(method) for method in methods) else []
         target = backend.ensure(request.target, request.offline)
         drafters = {n: backend.ensure(n, request.offline) for n in names if n != ORACLE}
+        for name, drafter in drafters.items():
+            check_drafter(name, drafter, target)
         self._target = target
         self._drafters = drafters
         self._recordings = Recordings()
@@ -96,6 +100,7 @@ class Session:
             methods,
             names,
             request.budgets,
+            request.windows if request.whole else (1,),
             ceilings={ORACLE} | {name for name, d in drafters.items() if d.id == target.id},
             row_invariance=target.row_invariance,
         )

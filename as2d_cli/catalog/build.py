@@ -222,7 +222,7 @@ def _head_graphs(file: HeadFile, folder: Path) -> _HeadParts:
     if not isinstance(head, AdapterHead):
         blank = b""
         return _HeadParts(
-            written=write_ctc_encoder(head, encoder),
+            written=write_ctc_encoder(head, len(file.pieces), encoder),
             pieces=(*file.pieces, blank),
             decoder=encoder.name,
         )

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from as2d_cli.catalog.bundle import Bundle, sha256_of
+from as2d_cli.catalog.bundle import DESCRIPTION, HEAD, Bundle, sha256_of
 from as2d_cli.errors import As2dError
 
 # Operator sets and file format that every ONNX Runtime that as2d accepts can load.
 _NEWEST_OPSET = 23
 _NEWEST_IR = 11
 
-TranscribeCheck = Callable[[Bundle], "CheckResult"]
+TranscribeCheck = Callable[[Bundle, Bundle | None], "CheckResult"]
 Shapes = Mapping[str, Sequence[Any]]
 
 
@@ -28,7 +28,7 @@ class CheckResult:
 
 
 def check_bundle(
-    bundle: Bundle, transcribe: TranscribeCheck | None = None
+    bundle: Bundle, transcribe: TranscribeCheck | None = None, target: Bundle | None = None
 ) -> Iterator[CheckResult]:
     """Check a bundle, yielding each result as it is known.
 
@@ -37,7 +37,9 @@ def check_bundle(
 
     Args:
         bundle: what to check.
-        transcribe: transcribes a short known clip with the bundle and judges the text.
+        transcribe: transcribes a short known clip with the bundle and judges the text; gets the
+            target, too.
+        target: of a head: the bundle of its target, if that is here. Without it nothing is heard.
     """
     files = _files(bundle)
     yield files
@@ -55,10 +57,12 @@ def check_bundle(
     if not interface.ok:
         return
     yield _pair(bundle, graphs)
+    if bundle.family == HEAD:
+        yield _target(bundle, target)
     yield _vocabulary(bundle)
     yield _rows(bundle)
-    if transcribe is not None:
-        yield transcribe(bundle)
+    if transcribe is not None and (bundle.family != HEAD or target is not None):
+        yield transcribe(bundle, target)
 
 
 def _files(bundle: Bundle) -> CheckResult:
@@ -117,20 +121,27 @@ class _Graphs:
         return cls(*shapes)
 
 
+def _takes_steps(bundle: Bundle) -> bool:
+    """Whether the decoder is one of as2d's own, for one step over some rows."""
+    return bundle.family == "whisper" or bundle.kind == "adapter"
+
+
 def _interface(bundle: Bundle, graphs: _Graphs) -> CheckResult:
     layers = range(bundle.layers)
-    if bundle.family == "whisper":
+    if _takes_steps(bundle):
         cache = [f"{kind}_{layer}" for layer in layers for kind in "kv"]
         parts = ("k", "k_scale", "v", "v_scale")
         audio = [f"cross_{part}_{layer}" for layer in layers for part in parts]
         steps = ["tokens", "positions", "places", "suppress"]
         results = ["next", "log_prob"] + ["language_logits"] * bool(bundle.language_tokens)
         wanted = (
-            ["audio"],
+            ["encoding" if bundle.family == HEAD else "audio"],
             audio,
             [*steps, *audio, *(f"past_{name}" for name in cache)],
             [*results, *(f"present_{name}" for name in cache)],
         )
+    elif bundle.family == HEAD:
+        wanted = (["encoding"], ["tokens"]) * 2  # One graph in both places.
     else:
         kinds = [
             f"{layer}.{side}.{part}"
@@ -154,15 +165,20 @@ def _interface(bundle: Bundle, graphs: _Graphs) -> CheckResult:
     for (path, side, shapes), names in zip(present, wanted, strict=True):
         for name in names:
             if name not in shapes:
-                problem = f"{path} has no {side} '{name}', which {bundle.family} needs"
+                problem = f"{path} has no {side} '{name}', which {_family(bundle)} needs"
                 return CheckResult("interface", False, problem)
-    return CheckResult("interface", True, f"inputs and outputs of {bundle.family}")
+    return CheckResult("interface", True, f"inputs and outputs of {_family(bundle)}")
+
+
+def _family(bundle: Bundle) -> str:
+    return f"a head of kind {bundle.kind}" if bundle.family == HEAD else bundle.family
 
 
 def _pair(bundle: Bundle, graphs: _Graphs) -> CheckResult:
     """Encoder and decoder of one export, and ``bundle.txt`` of both."""
-    if bundle.family == "whisper":
-        produced = {n: list(s) for n, s in graphs.encoder_outputs.items()}
+    facts: list[tuple[bool, str]]
+    if _takes_steps(bundle):
+        produced = {n: list(s) for n, s in graphs.encoder_outputs.items() if n.startswith("cross_")}
         # The decoder has a slot for each window in front.
         consumed = {n: list(s[1:]) for n, s in graphs.decoder_inputs.items() if n in produced}
         stray = [n for n in graphs.decoder_inputs if n.startswith("cross_") and n not in produced]
@@ -176,6 +192,8 @@ def _pair(bundle: Bundle, graphs: _Graphs) -> CheckResult:
                 f"has not the {bundle.vocabulary_size} tokens it should",
             ),
         ]
+    elif bundle.family == HEAD:
+        facts = [(bundle.encoder == bundle.decoder, "has a decoder that it does not need")]
     else:
         key = graphs.decoder_inputs["past_key_values.0.decoder.key"]
         layers = sum(1 for name in graphs.decoder_inputs if name.endswith(".decoder.key"))
@@ -196,11 +214,29 @@ def _pair(bundle: Bundle, graphs: _Graphs) -> CheckResult:
                 f"has not the {bundle.vocabulary_size} tokens it should",
             ),
         ]
+    if bundle.family == HEAD and graphs.encoder_inputs["encoding"][2] != bundle.encoding_width:
+        problem = f"{bundle.encoder_path}: takes no lines of {bundle.encoding_width} numbers"
+        return CheckResult("pair", False, problem)
     for holds, problem in facts:
         if not holds:
             return CheckResult("pair", False, f"{bundle.decoder_path}: {problem}")
     shape = f"{bundle.layers} layers, {bundle.heads} heads, {bundle.vocabulary_size} tokens"
-    return CheckResult("pair", True, shape)
+    return CheckResult("pair", True, "one graph" if bundle.kind == "ctc" else shape)
+
+
+def _target(bundle: Bundle, target: Bundle | None) -> CheckResult:
+    """The head's target says what the head takes."""
+    width = bundle.encoding_width
+    if target is None:
+        detail = f"'{bundle.target}' is not on this machine: nothing was heard"
+        return CheckResult("target", True, detail)
+    path = bundle.path / DESCRIPTION
+    if target.id != bundle.target:
+        return CheckResult("target", False, f"{path}: is for '{bundle.target}', not '{target.id}'")
+    if target.width != width:
+        problem = f"{path}: takes lines of {width} numbers, '{target.id}' has {target.width}"
+        return CheckResult("target", False, problem)
+    return CheckResult("target", True, f"{target.id}, lines of {width} numbers")
 
 
 def _vocabulary(bundle: Bundle) -> CheckResult:
@@ -226,7 +262,9 @@ def _vocabulary(bundle: Bundle) -> CheckResult:
 
 def _rows(bundle: Bundle) -> CheckResult:
     """Measure row invariance and record it; a graph without it is usable, but not exact."""
-    if bundle.family != "whisper":
+    if bundle.kind == "ctc":
+        return CheckResult("row invariance", True, "any: all is said at once")
+    if not _takes_steps(bundle):
         return CheckResult("row invariance", True, "none: reports will say it is not exact")
     from as2d_cli.catalog.probe import measure_row_invariance
 

@@ -12,7 +12,7 @@ from typing import Any
 from as2d_cli.errors import As2dError, ExitStatus
 
 # Families that a bundle can be built for.
-USABLE_FAMILIES = ("whisper", "moonshine")
+USABLE_FAMILIES = ("whisper", "moonshine", "head")
 _FILE_NAME = "models.toml"
 
 
@@ -48,7 +48,18 @@ class PackageSource:
     platform: str | None = None
 
 
-Source = HubSource | PackageSource
+@dataclass(frozen=True)
+class ShippedSource:
+    """Files that came with as2d.
+
+    Attributes:
+        paths: of each file, below the package's folder.
+    """
+
+    paths: Mapping[str, str]
+
+
+Source = HubSource | PackageSource | ShippedSource
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,7 @@ class ModelEntry:
         role: ``target``, ``drafter`` or ``llm``.
         languages: language codes; ``("en",)`` means English only.
         default_for: the command that uses it unless told otherwise.
+        target: of a head: id of the target that it was made for.
     """
 
     id: str
@@ -70,6 +82,7 @@ class ModelEntry:
     sources: tuple[Source, ...] = ()
     note: str = ""
     default_for: str = ""
+    target: str = ""
 
     @property
     def bytes(self) -> int:
@@ -112,8 +125,32 @@ class Catalogue:
         return entry
 
     def defaults(self, command: str) -> tuple[ModelEntry, ...]:
-        """The models that ``command`` uses unless told otherwise."""
-        return tuple(entry for entry in self.models if entry.default_for == command)
+        """The models that ``command`` uses unless told otherwise: a target and its drafter."""
+        found: list[ModelEntry] = []
+        for entry in self.models:
+            if entry.role == "target" and entry.default_for == command:
+                drafter = self.default_drafter(command, entry.id)
+                found += [entry] if drafter is None else [entry, drafter]
+        return tuple(found)
+
+    def default_drafter(
+        self, command: str, target: str, language: str | None = None
+    ) -> ModelEntry | None:
+        """The drafter that ``command`` uses with a target unless told otherwise.
+
+        One that was made for this target goes before one for all of them: it costs no encoder.
+
+        Args:
+            command: as ``default_for`` names it.
+            target: id of the target's bundle.
+            language: code of what is spoken; None where that is found out later.
+        """
+        usable = [entry for entry in self.models if entry.role == "drafter" and entry.usable]
+        for entry in usable:
+            if entry.target == target and (language is None or language in entry.languages):
+                return entry
+        others = (entry for entry in usable if entry.default_for == command and not entry.target)
+        return next(others, None)
 
 
 def load_catalogue(path: Path | None = None) -> Catalogue:
@@ -153,6 +190,7 @@ def _entry(item: Mapping[str, Any]) -> ModelEntry:
         sources=tuple(_source(source) for source in item.get("source", ())),
         note=item.get("note", ""),
         default_for=item.get("default_for", ""),
+        target=item.get("target", ""),
     )
 
 
@@ -165,4 +203,6 @@ def _source(item: Mapping[str, Any]) -> Source:
             members={name: tuple(parts) for name, parts in item["members"].items()},
             platform=item.get("platform"),
         )
+    if item["kind"] == "package":
+        return ShippedSource(dict(item["files"]))
     raise ValueError(f"unknown kind of source '{item['kind']}'")

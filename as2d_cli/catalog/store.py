@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from as2d_cli.catalog.bundle import DESCRIPTION, Bundle, BundleError, sha256_of
+from as2d_cli.catalog.bundle import DESCRIPTION, HEAD, Bundle, BundleError, sha256_of
 from as2d_cli.catalog.entries import (
+    USABLE_FAMILIES,
     Catalogue,
     HubSource,
     ModelEntry,
@@ -30,13 +31,15 @@ from as2d_cli.catalog.progress import (
     no_start,
     no_talk,
 )
-from as2d_cli.catalog.sources import SourceError, hub, is_whole, packages
+from as2d_cli.catalog.sources import SourceError, hub, is_whole, packages, shipped
 from as2d_cli.errors import As2dError, ExitStatus
 
 _OFFLINE_VARIABLE = "AS2D_OFFLINE"
 _CACHE_VARIABLE = "AS2D_CACHE_DIR"
 _WHISPER_FILES = ("model.bin", "config.json", "tokenizer.json")
 _MOONSHINE_TOKENIZER = "tokenizer.bin"
+_HEAD_FILE = "head.npz"
+_HEAD_SUFFIX = ".npz"
 _GRAPH_SUFFIXES = (".ort", ".onnx")
 _LOCAL_PREFIX = "local-"
 
@@ -108,6 +111,13 @@ class Store:
             return self._current(entry)
         return self._open_path(name, Listeners(Silent()))
 
+    def made(self, model_id: str) -> Bundle | None:
+        """The current bundle of this id in the cache; nothing is fetched or converted."""
+        entry = self.catalogue.get(model_id)
+        if entry is not None:
+            return self._current(entry)
+        return self._readable(self.folder(model_id)) if _is_plain(model_id) else None
+
     def ensure(self, name: str, listeners: Listeners) -> Bundle:
         """As ``find``, but pulls and builds what is missing.
 
@@ -145,16 +155,14 @@ class Store:
         """
         entry = self.catalogue.get(name)
         if entry is None:
-            path = Path(name).expanduser()
-            yield _recognise(path if path.is_dir() else path.parent, name)[1]
+            yield _recognise(Path(name).expanduser(), name)[1]
             return
-        with self._guarded(), self._locked(entry.id, listeners):
-            downloads = self._downloads / entry.id
-            downloads.mkdir(parents=True, exist_ok=True)
-            if not all(is_whole(file, downloads / file.name) for file in entry.files):
-                self._fetch(entry, downloads, listeners)
-            yield {file.name: downloads / file.name for file in entry.files}
-            shutil.rmtree(downloads)
+        with (
+            self._guarded(),
+            self._locked(entry.id, listeners),
+            self._gathered(entry, listeners) as files,
+        ):
+            yield files
 
     def remove(self, model_id: str) -> bool:
         """Delete the bundle and the downloads of a model; returns whether there was anything.
@@ -163,9 +171,7 @@ class Store:
             As2dError: no such id and no such bundle, or it cannot be deleted.
         """
         folders = [self.folder(model_id), self._downloads / model_id]
-        # A name with a separator in it could lead out of the cache.
-        plain = Path(model_id).name == model_id and model_id not in ("", ".", "..")
-        if not plain or not any(folder.exists() for folder in folders):
+        if not _is_plain(model_id) or not any(folder.exists() for folder in folders):
             self.catalogue.require(model_id)
         with self._guarded(), model_lock(self._locks, model_id, lambda: None):
             existing = [folder for folder in folders if folder.exists()]
@@ -195,7 +201,7 @@ class Store:
             bundle = Bundle.read(folder)
         except BundleError:
             return None
-        if bundle.builder != revision(bundle.family):
+        if bundle.family not in USABLE_FAMILIES or bundle.builder != revision(bundle.family):
             return None
         for record in bundle.files:
             try:
@@ -217,14 +223,22 @@ class Store:
             found = None if force else self._current(entry)
             if found is not None:
                 return found
-            downloads = self._downloads / entry.id
-            downloads.mkdir(parents=True, exist_ok=True)
-            if not all(is_whole(file, downloads / file.name) for file in entry.files):
-                self._fetch(entry, downloads, listeners)
-            sources = {file.name: downloads / file.name for file in entry.files}
-            bundle = self._make(entry.id, entry, sources)
-            shutil.rmtree(downloads)
-            return bundle
+            with self._gathered(entry, listeners) as sources:
+                return self._make(entry.id, entry, sources)
+
+    @contextmanager
+    def _gathered(self, entry: ModelEntry, listeners: Listeners) -> Iterator[dict[str, Path]]:
+        """The source files of `entry`; what was fetched stays if what is done with it fails."""
+        files = shipped.find(entry)
+        if files is not None:
+            yield files
+            return
+        downloads = self._downloads / entry.id
+        downloads.mkdir(parents=True, exist_ok=True)
+        if not all(is_whole(file, downloads / file.name) for file in entry.files):
+            self._fetch(entry, downloads, listeners)
+        yield {file.name: downloads / file.name for file in entry.files}
+        shutil.rmtree(downloads)
 
     def _fetch(self, entry: ModelEntry, downloads: Path, listeners: Listeners) -> None:
         """Try the sources in order until all files are there."""
@@ -264,15 +278,15 @@ class Store:
                 )
             self.catalogue.require(name)
         folder = path if path.is_dir() else path.parent
-        if (folder / DESCRIPTION).exists():
+        if (folder / DESCRIPTION).exists() and not _is_head(path):
             return Bundle.read(folder)
-        family, sources = _recognise(folder, name)
+        family, sources = _recognise(path, name)
         digests = {file: sha256_of(source) for file, source in sources.items()}
         key = hashlib.sha256(" ".join(sorted(digests.values())).encode()).hexdigest()[:16]
         model_id = f"{_LOCAL_PREFIX}{key}"
         entry = ModelEntry(
             id=model_id,
-            role="target",
+            role="drafter" if family == HEAD else "target",
             family=family,
             licence="unknown",
             languages=("en",),
@@ -301,6 +315,7 @@ class Store:
             languages=entry.languages,
             sources=sources,
             digests={f.name: f.sha256 or sha256_of(sources[f.name]) for f in entry.files},
+            target=entry.target,
         )
         try:
             self._publish(build(recipe, temporary), final)
@@ -361,12 +376,27 @@ def default_store(
     return Store(cache, offline=by_variable if offline is None else offline or by_variable)
 
 
-def _recognise(folder: Path, name: str) -> tuple[str, dict[str, Path]]:
-    """Family and source files of a folder with a user's own model, which the user called `name`.
+def _is_plain(model_id: str) -> bool:
+    """A name with a separator in it could lead out of the cache."""
+    return Path(model_id).name == model_id and model_id not in ("", ".", "..")
+
+
+def _is_head(path: Path) -> bool:
+    return path.suffix == _HEAD_SUFFIX and path.is_file()
+
+
+def _recognise(path: Path, name: str) -> tuple[str, dict[str, Path]]:
+    """Family and source files of a user's own model, which the user called `name`.
+
+    Args:
+        path: a head's file, or a folder with a model, or something in it.
 
     Raises:
-        As2dError: it holds nothing that a bundle can be made of.
+        As2dError: there is nothing that a bundle can be made of.
     """
+    if _is_head(path):
+        return HEAD, {_HEAD_FILE: path}
+    folder = path if path.is_dir() else path.parent
     whisper = {name: folder / name for name in _WHISPER_FILES}
     if whisper["model.bin"].exists():
         lost = [name for name, path in whisper.items() if not path.exists()]
@@ -381,11 +411,13 @@ def _recognise(folder: Path, name: str) -> tuple[str, dict[str, Path]]:
             tokenizer = folder / _MOONSHINE_TOKENIZER
             return "moonshine", {p.name: p for p in (*encoders, *decoders, tokenizer)}
         problem = "has a tokenizer.bin but not one encoder and one decoder graph"
+    elif (folder / _HEAD_FILE).exists():
+        return HEAD, {_HEAD_FILE: folder / _HEAD_FILE}
     else:
         problem = "holds no model"
     raise As2dError(
         f"{name}: {problem}",
-        remedy="give a CTranslate2 Whisper folder, a Moonshine folder or a bundle",
+        remedy="give a folder with a CTranslate2 Whisper, a Moonshine, a head or a bundle",
         status=ExitStatus.UNAVAILABLE,
     )
 

@@ -13,8 +13,8 @@ import typer
 
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.limits import MAX_BUDGET
-from as2d_cli.methods import METHODS
+from as2d_cli.limits import MAX_BUDGET, MAX_WINDOWS
+from as2d_cli.methods import METHODS, TOGETHER
 
 if TYPE_CHECKING:
     from as2d_cli.bench.results import Results
@@ -60,6 +60,14 @@ def _bench(
     budgets: Annotated[
         str, typer.Option(metavar="LIST", help=f"Budgets of verify steps, 1 to {MAX_BUDGET}.")
     ] = "8",
+    windows: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help=f"Windows of a recording in a batch, 1 to {MAX_WINDOWS}, for "
+            f"{', '.join(TOGETHER)}; with --by recording.",
+        ),
+    ] = "1",
     by: Annotated[
         By,
         typer.Option(help="Time each window alone, or recordings, so that lanes may work ahead."),
@@ -116,7 +124,8 @@ def _bench(
         target=target,
         methods=_list("--methods", methods, METHODS),
         drafters=_list("--drafters", drafters),
-        budgets=[_budget(text) for text in _list("--budgets", budgets)],
+        budgets=[_number("--budgets", text, MAX_BUDGET) for text in _list("--budgets", budgets)],
+        windows=[_number("--windows", text, MAX_WINDOWS) for text in _list("--windows", windows)],
         repeat=repeat,
         whole=by is By.RECORDING,
         language=language,
@@ -280,9 +289,7 @@ def _list(option: str, text: str, known: tuple[str, ...] | None = None) -> list[
     return parts
 
 
-def _budget(text: str) -> int:
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_BUDGET:
+def _number(option: str, text: str, most: int) -> int:
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= most:
         return int(text)
-    raise As2dError(
-        f"--budgets {text}: not a number from 1 to {MAX_BUDGET}", status=ExitStatus.USAGE
-    )
+    raise As2dError(f"{option} {text}: not a number from 1 to {most}", status=ExitStatus.USAGE)

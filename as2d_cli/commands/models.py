@@ -93,7 +93,9 @@ def check(ctx: typer.Context, ids: Ids = None) -> None:
     store = _store(environment)
     failed = 0
     for name in ids or _pulled(store):
-        for result in check_bundle(_present(store, name), transcribe_known_clip):
+        bundle = _present(store, name)
+        target = store.made(bundle.target) if bundle.target else None
+        for result in check_bundle(bundle, transcribe_known_clip, target):
             failed += not result.ok
             verdict = "ok" if result.ok else "FAILED"
             line = (name, result.name, verdict, one_line(result.detail))
@@ -165,6 +167,7 @@ def _row(entry: ModelEntry, store: Store) -> dict[str, object]:
         "state": store.state(entry).value,
         "default": bool(entry.default_for),
         "note": entry.note,
+        "target": entry.target or None,
     }
 
 

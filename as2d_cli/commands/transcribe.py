@@ -13,6 +13,7 @@ import typer
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.limits import MAX_BUDGET, MAX_WINDOWS
+from as2d_cli.methods import TOGETHER
 from as2d_cli.output.formats import Format, renderer
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from as2d_cli.tasks.transcription import TranscribeOptions
 
 __all__ = ["register"]
-
-_DRAFTER = "whisper-tiny.en"
 
 _MOST_TOKENS = 1_000_000
 """Beyond any model's context, which is the limit that counts."""
@@ -72,13 +71,13 @@ def _transcribe(
         str, typer.Option(metavar="ID|PATH", help="Model whose text you get.")
     ] = "whisper-base",
     drafter: Annotated[
-        str | None,
+        str,
         typer.Option(
-            metavar="ID|PATH|none",
-            help="Small model that runs ahead of the target; none: no drafts.",
-            show_default=_DRAFTER,
+            metavar="ID|PATH|auto|none",
+            help="Small model that runs ahead of the target; auto: what suits target and language; "
+            "none: no drafts.",
         ),
-    ] = None,
+    ] = "auto",
     method: Annotated[
         Method,
         typer.Option(
@@ -92,6 +91,15 @@ def _transcribe(
             metavar="N",
             help=f"Most candidates per verify step, or windows of batched, 1 to {MAX_BUDGET}.",
             show_default="8, or 4 windows",
+        ),
+    ] = None,
+    windows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help=f"Windows of a recording that are decoded in one batch, 1 to {MAX_WINDOWS}; for "
+            f"{', '.join(TOGETHER)}.",
+            show_default="what suits",
         ),
     ] = None,
     target_cores: Annotated[
@@ -139,22 +147,26 @@ def _transcribe(
         output = None
     if budget is not None:
         _within("--budget", budget, 1, MAX_WINDOWS if method is Method.BATCHED else MAX_BUDGET)
+    if windows is not None:
+        _within("--windows", windows, 1, MAX_WINDOWS)
     if max_tokens is not None:
         _within("--max-tokens", max_tokens, 1, _MOST_TOKENS)
     if output is None and environment.stdout.raw is None:
         raise As2dError("standard output is closed", remedy="give --output FILE")
 
-    from as2d_cli.tasks.models import ModelRequest
+    from as2d_cli.tasks.models import AUTO, ModelRequest
     from as2d_cli.tasks.transcription import TranscribeOptions
 
+    # Whoever names a drafter wants it used.
+    named = drafter not in (AUTO, "none")
     request = ModelRequest(
         target=target,
-        drafter=None if drafter == "none" else _DRAFTER if drafter is None else drafter,
-        # Whoever names a drafter wants it used.
-        method="as2d" if method is Method.AUTO and drafter not in (None, "none") else method.value,
+        drafter=None if drafter == "none" else drafter,
+        method="as2d" if method is Method.AUTO and named else method.value,
         budget=budget,
         target_cores=target_cores,
         draft_cores=draft_cores,
+        windows=windows,
         offline=offline,
     )
     options = TranscribeOptions(

@@ -202,9 +202,9 @@ class Engine:
         exact = self._plan.exact if exact is None else exact
         budget = self._plan.budget if budget is None else budget
         method = self._plan.method if method is None else method
-        if not draft and needs_drafter(method):
-            method = "target"
         windows = self._plan.windows if windows is None else windows
+        if not draft and needs_drafter(method):
+            method, budget = ("batched", windows) if windows > 1 else ("target", budget)
         run = native.start(method, budget, exact, tell_encodings, windows)
         return Run(run, native, exact and self._can_be_exact)
 

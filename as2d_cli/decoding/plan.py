@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.methods import IN_TURN, SPLIT, default_budget
+from as2d_cli.methods import IN_TURN, SPLIT, TOGETHER, default_budget
 
 __all__ = ["Machine", "Plan", "make_plan", "this_machine"]
 
 MOST_CORES = 1024
 """Core ids are below this: the size of the kernel's usual mask."""
+
+_MANY = 4
+"""From so many cores on the target leaves one to a drafter."""
+
+_TOGETHER = 3
+"""Windows in a batch, with drafts, where cores are few: measured on two."""
 
 MOST_TARGET_CORES = 8
 """More cores than this no longer speed up a step of a small model: each gets too little work."""
@@ -80,14 +86,17 @@ def make_plan(
     budget: int | None = None,
     target_cores: str | None = None,
     draft_cores: str | None = None,
+    windows: int | None = None,
+    shares_encoder: bool = False,
     *,
     machine: Machine | None = None,
 ) -> Plan:
     """Shares the cores between the lanes.
 
-    A drafter is worth a core only where the target leaves one, so the method ``auto`` is ``as2d``
-    from four cores on and ``batched`` below, with its own number of windows; whoever names cores
-    for the draft lane wants ``as2d``.
+    A drafter with an encoder of its own is worth a core only where the target leaves one, so the
+    method ``auto`` is ``as2d`` from four cores on and ``batched`` below, with its own number of
+    windows; whoever names cores for the draft lane wants ``as2d``. One that shares the target's
+    encoder is worth its steps everywhere; below four cores, several windows at a time.
     Of equal cores the target gets the first, the drafter the rest: a quarter of them, at most two.
     Where cores differ the target gets the fastest, and the drafter the last of those when there are
     three or more, otherwise the slowest cluster. No more cores are used than a container's quota
@@ -97,6 +106,8 @@ def make_plan(
         method: ``auto`` or one of `as2d_cli.methods.METHODS`.
         budget: most candidates per verify step, windows of ``batched``; None for what suits.
         target_cores, draft_cores: lists such as "0-3,5", or None to choose.
+        windows: of a recording in a batch, for methods that can; None for what suits.
+        shares_encoder: the drafter has no encoder of its own.
         machine: another machine than this one.
 
     Raises:
@@ -109,13 +120,18 @@ def make_plan(
     named_draft = _core_list(draft_cores, "--draft-cores", machine)
     count = _granted(machine)
     if method == "auto":
-        method = "as2d" if named_draft or count >= 4 else "batched"
+        method = "as2d" if named_draft or count >= _MANY or shares_encoder else "batched"
         budget = None if method == "batched" else budget
+        if windows is None and shares_encoder and count < _MANY:
+            windows = _TOGETHER
     budget = default_budget(method) if budget is None else budget
+    windows = windows if windows is not None and method in TOGETHER else 1
     if method not in SPLIT:
         whole = _without_little(machine)[: min(count, MOST_TARGET_CORES)]
         draft = (named_draft or whole) if method in IN_TURN else ()
-        return Plan(method, named_target or whole, draft, budget, pin=machine.can_pin)
+        return Plan(
+            method, named_target or whole, draft, budget, pin=machine.can_pin, windows=windows
+        )
     target, draft = _split(machine, count)
     if named_target and not named_draft:
         draft = _leave_out(machine.cores, named_target)[-max(1, len(draft)) :] or named_target[-1:]
@@ -124,7 +140,14 @@ def make_plan(
             machine.cores, named_draft
         )
         target = left[: min(count, MOST_TARGET_CORES)] or named_draft[:1]
-    return Plan(method, named_target or target, named_draft or draft, budget, pin=machine.can_pin)
+    return Plan(
+        method,
+        named_target or target,
+        named_draft or draft,
+        budget,
+        pin=machine.can_pin,
+        windows=windows,
+    )
 
 
 def _granted(machine: Machine) -> int:

@@ -13,7 +13,16 @@ from torch import Tensor
 from as2d_cli.catalog.graphs.head import POOL, TILE
 from as2d_cli.distill.cache import Cache, Entry
 
-__all__ = ["IGNORED", "Batch", "Groups", "batches", "group_windows", "make_batch"]
+__all__ = [
+    "IGNORED",
+    "NO_TEXT",
+    "Batch",
+    "Groups",
+    "Text",
+    "batches",
+    "group_windows",
+    "make_batch",
+]
 
 Groups = list[list[int]]
 
@@ -36,6 +45,8 @@ class Batch:
         hints: float32 [windows, positions, width] of the initial drafter's encoder.
         hinted: bool [windows, positions]: where there are any.
         tokens: int64 [windows, tokens]: prompt, text, end; then `IGNORED`.
+        letters: int64 [all letters]: of one window's text after the other's.
+        letter_counts: int64 [windows].
     """
 
     encoding: Tensor
@@ -43,6 +54,19 @@ class Batch:
     hints: Tensor
     hinted: Tensor
     tokens: Tensor
+    letters: Tensor
+    letter_counts: Tensor
+
+
+@dataclass(frozen=True)
+class Text:
+    """What the target says in a window: prompt, pieces and end; and the letters of it."""
+
+    tokens: Sequence[int]
+    letters: Sequence[int]
+
+
+NO_TEXT = Text((0,), ())
 
 
 def padded(lines: int) -> int:
@@ -50,7 +74,7 @@ def padded(lines: int) -> int:
     return -(-lines // TILE) * TILE
 
 
-def make_batch(cache: Cache, entries: Sequence[Entry], texts: Sequence[Sequence[int]]) -> Batch:
+def make_batch(cache: Cache, entries: Sequence[Entry], texts: Sequence[Text]) -> Batch:
     """The windows of ``entries``, which say ``texts``."""
     lines = max(padded(entry.lines) for entry in entries)
     positions = lines // POOL
@@ -60,18 +84,20 @@ def make_batch(cache: Cache, entries: Sequence[Entry], texts: Sequence[Sequence[
     hints = np.zeros((len(entries), positions, width), dtype=np.float32)
     mask = torch.zeros((len(entries), positions), dtype=torch.bool)
     hinted = torch.zeros_like(mask)
-    tokens = torch.full((len(entries), max(map(len, texts))), IGNORED)
+    tokens = torch.full((len(entries), max(len(text.tokens) for text in texts)), IGNORED)
     for index, (entry, text) in enumerate(zip(entries, texts, strict=True)):
         encoding[index, : entry.lines] = torch.from_numpy(cache.encoding(entry))
         hints[index, : entry.positions] = cache.hints(entry)
         mask[index, : padded(entry.lines) // POOL] = True
         hinted[index, : entry.positions] = True
-        tokens[index, : len(text)] = torch.tensor(text)
-    return Batch(encoding, mask, torch.from_numpy(hints), hinted, tokens)
+        tokens[index, : len(text.tokens)] = torch.tensor(text.tokens)
+    letters = torch.tensor([letter for text in texts for letter in text.letters], dtype=torch.long)
+    counts = torch.tensor([len(text.letters) for text in texts])
+    return Batch(encoding, mask, torch.from_numpy(hints), hinted, tokens, letters, counts)
 
 
 def batches(
-    cache: Cache, entries: Sequence[Entry], texts: Sequence[Sequence[int]], groups: Groups
+    cache: Cache, entries: Sequence[Entry], texts: Sequence[Text], groups: Groups
 ) -> Iterator[Batch]:
     """The windows of every group, read as they are needed."""
     for group in groups:

@@ -9,7 +9,8 @@ import torch
 
 from as2d_cli import _native
 from as2d_cli.catalog.bundle import Bundle
-from as2d_cli.distill.batches import Batch, make_batch
+from as2d_cli.catalog.graphs.head import PLACES
+from as2d_cli.distill.batches import NO_TEXT, Batch, make_batch
 from as2d_cli.distill.cache import Cache, Entry
 from as2d_cli.distill.network import AdapterNetwork, CtcNetwork, TextCache
 from as2d_cli.distill.pieces import Cutter, Pieces
@@ -35,7 +36,7 @@ class Judge:
     entries: Sequence[Entry]
     cutter: Cutter
     target: Bundle
-    windows_at_once: int = 24
+    windows_at_once: int = 50
 
     def tokens_per_step(self, draft: Draft) -> dict[int, float]:
         """Tokens that the target commits in a verify step, by budget, with drafts all ready."""
@@ -46,7 +47,7 @@ class Judge:
         ordered = sorted(self.entries, key=lambda entry: entry.lines)
         for start in range(0, len(ordered), self.windows_at_once):
             entries = ordered[start : start + self.windows_at_once]
-            batch = make_batch(self.cache, entries, [[0]] * len(entries))
+            batch = make_batch(self.cache, entries, [NO_TEXT] * len(entries))
             drafts = draft(batch, [entry.seconds for entry in entries])
             for entry, pieces in zip(entries, drafts, strict=True):
                 committed += len(entry.tokens)
@@ -87,17 +88,18 @@ def draft_by_adapter(network: AdapterNetwork, pieces: Pieces) -> Draft:
     return draft
 
 
-def draft_by_sketch(network: AdapterNetwork | CtcNetwork) -> Draft:
-    """The likeliest piece of every position: repeats are one, blanks are none."""
+def draft_by_sketch(network: AdapterNetwork | CtcNetwork, pieces: Pieces) -> Draft:
+    """The likeliest letter of every place: repeats are one, blanks are none."""
 
     def draft(batch: Batch, seconds: Sequence[float]) -> list[list[int]]:
         network.eval()
+        sketch = network.sketch
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-            chosen = network.places(network.memory(batch.encoding, batch.mask)).argmax(-1)
+            chosen = sketch(network.memory(batch.encoding, batch.mask)).argmax(-1)
         texts = []
         for line, mask in zip(chosen, batch.mask, strict=True):
-            merged = torch.unique_consecutive(line[mask]).tolist()
-            texts.append([token for token in merged if token != network.blank])
+            merged = torch.unique_consecutive(line[: int(mask.sum()) * PLACES]).tolist()
+            texts.append([pieces.letters[n] for n in merged if n < len(pieces.letters)])
         return texts
 
     return draft

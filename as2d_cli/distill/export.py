@@ -28,10 +28,9 @@ def head_file(
 ) -> HeadFile:
     """The network, with what it takes to run it beside ``target``."""
     head: AdapterHead | CtcHead
+    sketch = _sketch(network.sketch, pieces)
     if isinstance(network, net.CtcNetwork):
-        head = CtcHead(
-            _adapter(network.adapter), _sketch(network.sketch), _array(network.embeddings)
-        )
+        head = CtcHead(_adapter(network.adapter), sketch)
     else:
         head = AdapterHead(
             adapter=_adapter(network.adapter),
@@ -42,11 +41,12 @@ def head_file(
                 norm=_norm(network.norm),
             ),
             decoder_heads=network.heads,
-            sketch=_sketch(network.sketch),
+            sketch=sketch,
         )
     return HeadFile(
         id=name,
         target=target.id,
+        encoding_width=network.adapter.encoding_width,
         languages=("en",),
         licence="MIT",
         head=head,
@@ -65,9 +65,13 @@ def _adapter(adapter: net.Adapter) -> Adapter:
     return Adapter(_norm(adapter.norm), _linear(adapter.join), tuple(blocks))
 
 
-def _sketch(sketch: net.Sketch) -> Sketch:
+def _sketch(sketch: net.Sketch, pieces: Pieces) -> Sketch:
     return Sketch(
-        _linear(sketch.widen), _linear(sketch.narrow), _norm(sketch.norm), _array(sketch.blank)
+        _linear(sketch.widen),
+        _linear(sketch.narrow),
+        _norm(sketch.norm),
+        _linear(sketch.output),
+        pieces.letters,
     )
 
 

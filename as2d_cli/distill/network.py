@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from as2d_cli.catalog.graphs.blocks import Linear, Norm
-from as2d_cli.catalog.graphs.head import POOL
+from as2d_cli.catalog.graphs.head import PLACES, POOL
 from as2d_cli.catalog.graphs.whisper import DecoderLayer, Whisper
 
 __all__ = ["AdapterNetwork", "CtcNetwork", "TextCache"]
@@ -123,25 +123,26 @@ class TextLayer(nn.Module):
 
 
 class Sketch(nn.Module):
-    """A first guess at the whole text in one pass, by the decoder's own table of tokens.
+    """A first guess at the whole text in one pass, letter by letter.
 
-    One logit for every token and the blank at every position (connectionist temporal
+    A logit for every letter and the blank, several times in every position (connectionist temporal
     classification, Graves et al. 2006; beside an autoregressive decoder as by Watanabe et al.
     2017). The decoder takes it for candidates of its own.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, letters: int) -> None:
         super().__init__()
+        self.letters = letters
         self.widen = nn.Linear(width, 2 * width)
         self.narrow = nn.Linear(2 * width, width)
         self.norm = nn.LayerNorm(width)
-        self.blank = nn.Parameter(torch.zeros(1, width))
+        self.output = nn.Linear(width, PLACES * (letters + 1))
 
-    def forward(self, memory: Tensor, embeddings: Tensor) -> Tensor:
-        """[windows, positions, width] to [windows, positions, pieces + 1], the blank last."""
+    def forward(self, memory: Tensor) -> Tensor:
+        """[windows, positions, width] to [windows, positions * PLACES, letters + 1], blank last."""
         x = memory + self.narrow(functional.gelu(self.widen(memory)))
-        logits: Tensor = self.norm(x) @ torch.cat([embeddings, self.blank]).T
-        return logits
+        logits: Tensor = self.output(self.norm(x))
+        return logits.reshape(len(logits), -1, self.letters + 1)
 
 
 class AdapterNetwork(nn.Module):
@@ -152,6 +153,7 @@ class AdapterNetwork(nn.Module):
         encoding_width: int,
         init: Whisper,
         pieces: Sequence[int],
+        letters: int,
         layers: Sequence[int],
         blocks: int,
         context: int,
@@ -160,6 +162,7 @@ class AdapterNetwork(nn.Module):
 
         Args:
             pieces: ids of ``init``'s tokens that the head has, in its own order.
+            letters: how many letters the sketch has.
             layers: which of ``init``'s layers.
             context: positions of the head.
         """
@@ -174,22 +177,12 @@ class AdapterNetwork(nn.Module):
         self.layers = nn.ModuleList(TextLayer(decoder.layers[i], self.heads) for i in layers)
         self.norm = _norm(decoder.norm)
         self.dropout = nn.Dropout(0.1)
-        self.sketch = Sketch(init.width)
+        self.sketch = Sketch(init.width, letters)
 
     def memory(self, encoding: Tensor, mask: Tensor) -> Tensor:
         """What the decoder looks at; see `Adapter.forward`."""
         adapted: Tensor = self.adapter(encoding, mask)
         return adapted
-
-    def places(self, memory: Tensor) -> Tensor:
-        """Logits [windows, positions, pieces + 1] of the sketch."""
-        logits: Tensor = self.sketch(memory, self.embeddings)
-        return logits
-
-    @property
-    def blank(self) -> int:
-        """Of the sketch."""
-        return len(self.embeddings)
 
     def audio(self, memory: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Keys and values of the audio for every layer."""
@@ -223,26 +216,15 @@ class AdapterNetwork(nn.Module):
 class CtcNetwork(nn.Module):
     """An adapter and a sketch, without a decoder: a whole draft in one pass."""
 
-    def __init__(self, adapter: Adapter, embeddings: Tensor) -> None:
+    def __init__(self, adapter: Adapter, sketch: Sketch) -> None:
         super().__init__()
         self.adapter = adapter
-        self.sketch = Sketch(embeddings.shape[1])
-        self.embeddings = nn.Parameter(embeddings.detach().clone())
+        self.sketch = sketch
 
     def memory(self, encoding: Tensor, mask: Tensor) -> Tensor:
         """What the sketch looks at; see `Adapter.forward`."""
         adapted: Tensor = self.adapter(encoding, mask)
         return adapted
-
-    def places(self, memory: Tensor) -> Tensor:
-        """Logits [windows, positions, pieces + 1]."""
-        logits: Tensor = self.sketch(memory, self.embeddings)
-        return logits
-
-    @property
-    def blank(self) -> int:
-        """Of the sketch."""
-        return len(self.embeddings)
 
 
 def _linear(source: Linear) -> nn.Linear:

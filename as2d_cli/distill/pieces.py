@@ -11,7 +11,10 @@ from as2d_cli import _native
 from as2d_cli.catalog.bundle import Bundle
 from as2d_cli.catalog.vocabulary import Vocabulary
 
-__all__ = ["Pieces", "choose_pieces"]
+__all__ = ["Cutter", "Pieces", "choose_pieces"]
+
+_LEAST_WRITTEN = 3
+"""Times that a letter is in the texts for the sketch to learn it."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +25,12 @@ class Pieces:
         ids: of the initial drafter's tokens, in the head's order: text first, then start, no
             timestamps and end.
         vocabulary: the bytes of each.
+        letters: those of single bytes that texts are made of, by their ids among these.
     """
 
     ids: tuple[int, ...]
     vocabulary: Vocabulary
+    letters: tuple[int, ...]
 
     @property
     def start(self) -> int:
@@ -60,7 +65,12 @@ def choose_pieces(
         texts: tokens of ``target``.
     """
     cross = _native.Retokenizer(*(m.path / m.vocabulary_file for m in (target, init)))
-    uses = Counter(token for text in texts for token in cross.cut(list(text)))
+    whole = target.vocabulary().pieces
+    uses: Counter[int] = Counter()
+    written: Counter[int] = Counter()
+    for text in texts:
+        uses.update(cross.cut(list(text)))
+        written.update(b"".join(whole[token] for token in text))
     pieces = init.vocabulary().pieces
     text_ids = [i for i, piece in enumerate(pieces) if piece]
     ranked = sorted(text_ids, key=lambda i: (len(pieces[i]) > 1, -uses[i], i))
@@ -68,7 +78,12 @@ def choose_pieces(
     # In the initial drafter's order, so that the choice is easy to compare with another.
     chosen = (*sorted(ranked[: count - len(special)]), *special)
     vocabulary = tuple(b"" if i in special else pieces[i] for i in chosen)
-    return Pieces(chosen, Vocabulary(vocabulary, merge_ranks=False))
+    letters = tuple(
+        i
+        for i, piece in enumerate(vocabulary)
+        if len(piece) == 1 and written[piece[0]] >= _LEAST_WRITTEN
+    )
+    return Pieces(chosen, Vocabulary(vocabulary, merge_ranks=False), letters)
 
 
 class Cutter:
@@ -79,12 +94,25 @@ class Cutter:
         path = folder / "pieces.bin"
         pieces.vocabulary.write(path)
         whole = target.path / target.vocabulary_file
+        self._bytes = target.vocabulary().pieces
+        self._letters = {pieces.vocabulary.pieces[i]: n for n, i in enumerate(pieces.letters)}
+        self._pieces = pieces
         self._there = _native.Retokenizer(whole, path)
         self._back = _native.Retokenizer(path, whole)
 
     def pieces(self, text: Sequence[int]) -> list[int]:
         """Pieces of a text of the target's."""
         return self._there.cut(list(text))
+
+    def letters(self, text: Sequence[int]) -> list[int]:
+        """The sketch's letters of a text of the target's; those it does not know are left out."""
+        whole = b"".join(self._bytes[token] for token in text)
+        found = (self._letters.get(whole[i : i + 1]) for i in range(len(whole)))
+        return [letter for letter in found if letter is not None]
+
+    def from_letters(self, letters: Sequence[int]) -> list[int]:
+        """The same as single-byte pieces."""
+        return [self._pieces.letters[letter] for letter in letters]
 
     def target_tokens(self, text: Sequence[int]) -> list[int]:
         """The target's tokens of a text of pieces."""

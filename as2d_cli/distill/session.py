@@ -18,7 +18,7 @@ from as2d_cli.catalog import Bundle, Listeners, Silent, Store
 from as2d_cli.catalog.graphs.whisper import Whisper
 from as2d_cli.catalog.weights.head import write_head
 from as2d_cli.catalog.weights.whisper import read_whisper
-from as2d_cli.distill.batches import batches, group_windows
+from as2d_cli.distill.batches import Text, batches, group_windows
 from as2d_cli.distill.cache import Cache, Entry
 from as2d_cli.distill.collect import Collector, collect
 from as2d_cli.distill.corpus import find_recordings, portions
@@ -213,22 +213,34 @@ def _trainer(
     """What trains, the vocabulary, and what the linear map explains."""
     pieces = choose_pieces((e.tokens for e in train), target, init, request.pieces)
     cutter = Cutter(pieces, target, request.work)
-    texts = [[*pieces.prompt, *cutter.pieces(entry.tokens), pieces.end] for entry in train]
-    fits = [i for i, text in enumerate(texts) if len(text) <= _CONTEXT]
+    texts = [
+        Text(
+            [*pieces.prompt, *cutter.pieces(entry.tokens), pieces.end],
+            cutter.letters(entry.tokens),
+        )
+        for entry in train
+    ]
+    fits = [i for i, text in enumerate(texts) if len(text.tokens) <= _CONTEXT]
     train, texts = [train[i] for i in fits], [texts[i] for i in fits]
     torch.manual_seed(request.seed)
     whole = AdapterNetwork(
-        target.width, weights, pieces.ids, request.layers, request.blocks, _CONTEXT
+        target.width,
+        weights,
+        pieces.ids,
+        len(pieces.letters),
+        request.layers,
+        request.blocks,
+        _CONTEXT,
     )
     groups = group_windows(train, random.Random(request.seed))
     explained = fit_ridge(whole.adapter, batches(cache, train, texts, groups))
     network: AdapterNetwork | CtcNetwork = whole
     if request.method == "ctc":
-        network = CtcNetwork(whole.adapter, whole.embeddings)
+        network = CtcNetwork(whole.adapter, whole.sketch)
 
     def draft(judged: AdapterNetwork | CtcNetwork) -> Draft:
         if isinstance(judged, CtcNetwork):
-            return draft_by_sketch(judged)
+            return draft_by_sketch(judged, pieces)
         return draft_by_adapter(judged, pieces)
 
     trainer = Trainer(

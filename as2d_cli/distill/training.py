@@ -19,9 +19,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from as2d_cli.distill.batches import IGNORED, Batch, batches, group_windows
+from as2d_cli.catalog.graphs.head import PLACES
+from as2d_cli.distill.batches import IGNORED, Batch, Text, batches, group_windows
 from as2d_cli.distill.cache import Cache, Entry
-from as2d_cli.distill.drafting import Draft, Judge
+from as2d_cli.distill.drafting import Draft, Judge, draft_by_sketch
 from as2d_cli.distill.network import AdapterNetwork, CtcNetwork
 from as2d_cli.distill.pieces import Pieces
 from as2d_cli.errors import As2dError, ExitStatus
@@ -30,7 +31,8 @@ __all__ = ["Point", "Schedule", "Trainer"]
 
 Network = AdapterNetwork | CtcNetwork
 
-_SKETCH_WEIGHT = 0.3
+_EARLY_SKETCH_WEIGHT = 0.1  # of the sketch's loss while only the adapter is trained ...
+_SKETCH_WEIGHT = 0.3  # ... and while the whole is
 _HINT_WEIGHT = 0.02  # of the adapter's error while the whole is trained
 _NOISE = 0.08  # share of the history's tokens that are replaced by others
 _SMOOTHING = 0.05
@@ -68,6 +70,7 @@ class Point:
         stage: ``ridge``, ``adapter`` or ``tune``.
         loss: mean over the pass; NaN for the ridge.
         tokens_per_step: on held-out windows, by budget.
+        sketch_per_step: the same of the sketch alone.
         seconds: that all training has taken so far.
     """
 
@@ -75,6 +78,7 @@ class Point:
     stage: str
     loss: float
     tokens_per_step: dict[int, float]
+    sketch_per_step: dict[int, float]
     seconds: float
 
 
@@ -99,7 +103,7 @@ class Trainer:
         pieces: Pieces,
         cache: Cache,
         entries: Sequence[Entry],
-        texts: Sequence[Sequence[int]],
+        texts: Sequence[Text],
         judge: Judge,
         draft: Callable[[Network], Draft],
         schedule: Schedule,
@@ -110,7 +114,7 @@ class Trainer:
         """Take up the checkpoint in ``folder``.
 
         Args:
-            entries, texts: windows to train on, and prompt, pieces and end of each.
+            entries, texts: windows to train on, and what the target says in each.
             draft: makes a drafter of a network.
             facts: what else decides the network, as JSON has it.
 
@@ -163,10 +167,11 @@ class Trainer:
     ) -> None:
         judged = self._mean if stage == "tune" else self.network
         worth = self._judge.tokens_per_step(self._draft(judged))
+        sketch = self._judge.tokens_per_step(draft_by_sketch(judged, self._pieces))
         state = self._state
         if began:
             state.seconds += time.monotonic() - began
-        point = Point(state.passes, stage, loss, worth, state.seconds)
+        point = Point(state.passes, stage, loss, worth, sketch, state.seconds)
         state.curve.append(point)
         middle = sorted(worth)[len(worth) // 2]
         if worth[middle] > state.best:
@@ -199,9 +204,9 @@ class Trainer:
         hidden = (torch.rand(batch.mask.shape) < _MASKED) if stage == "tune" else None
         memory = network.memory(_without(batch.encoding, hidden), batch.mask)
         error = _hint_error(memory, batch)
-        if stage == "adapter":
-            return error
         sketched = self._sketch_loss(network, batch, memory)
+        if stage == "adapter":
+            return error + _EARLY_SKETCH_WEIGHT * sketched
         if isinstance(network, CtcNetwork):
             return sketched + _HINT_WEIGHT * error
         said = self._text_loss(network, batch, memory)
@@ -225,16 +230,14 @@ class Trainer:
         )
 
     def _sketch_loss(self, network: Network, batch: Batch, memory: Tensor) -> Tensor:
-        """CTC loss of a token, in the mean over windows."""
-        logits = network.places(memory).float().log_softmax(-1)
-        said = (batch.tokens != IGNORED) & (batch.tokens < self._pieces.start)
-        labels = torch.cat([line[keep] for line, keep in zip(batch.tokens, said, strict=True)])
+        """CTC loss of a letter, in the mean over windows."""
+        logits = network.sketch(memory).float().log_softmax(-1)
         return functional.ctc_loss(
             logits.transpose(0, 1),
-            labels,
-            batch.mask.sum(1),
-            said.sum(1),
-            blank=network.blank,
+            batch.letters,
+            batch.mask.sum(1) * PLACES,
+            batch.letter_counts,
+            blank=network.sketch.letters,
             zero_infinity=True,
         )
 
@@ -252,7 +255,8 @@ class Trainer:
         rest["lr"] = 0.0 if first else rate
 
     def _groups(self) -> list[dict[str, Any]]:
-        adapter = list(self.network.adapter.parameters())
+        # What is new goes faster than what is known to work.
+        adapter = [*self.network.adapter.parameters(), *self.network.sketch.parameters()]
         known = {id(p) for p in adapter}
         rest = [p for p in self.network.parameters() if id(p) not in known]
         return [{"params": adapter, "lr": 0.0}, {"params": rest, "lr": 0.0}]

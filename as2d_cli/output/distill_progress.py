@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
@@ -72,14 +73,15 @@ class DistillProgress:
             self._line(text)
 
     def point(self, point: Point, passes: int) -> None:
-        worth = " / ".join(f"{x:.2f}" for x in point.tokens_per_step.values())
+        worth = _several(point.tokens_per_step)
         budgets = "/".join(map(str, point.tokens_per_step))
         left = ""
         if 0 < point.passes < passes:
             left = f", {_clock(point.seconds / point.passes * (passes - point.passes))} left"
         self._line(
             f"pass {point.passes} of {passes} ({point.stage}): "
-            f"{worth} tokens a step at budget {budgets}{left}"
+            f"{worth} tokens a step at budget {budgets}, "
+            f"of the sketch {_several(point.sketch_per_step)}{left}"
         )
         if self._progress is not None:
             self._bar(f"training: {worth} tokens a step", point.passes, passes)
@@ -105,6 +107,10 @@ class DistillProgress:
         if self._progress is not None and self._task is not None:
             self._progress.remove_task(self._task)
         self._task = None
+
+
+def _several(worth: Mapping[int, float]) -> str:
+    return " / ".join(f"{x:.2f}" for x in worth.values())
 
 
 def _clock(seconds: float) -> str:

@@ -47,12 +47,19 @@ _MOST_MISSING = 3
 """A small model may mishear a word or two; a damaged one says nothing like it."""
 
 
-def transcribe_known_clip(bundle: Bundle) -> CheckResult:
-    """Transcribes eleven seconds of English; fails when more than three words are missing."""
+def transcribe_known_clip(bundle: Bundle, target: Bundle | None = None) -> CheckResult:
+    """Transcribes eleven seconds of English; fails when more than three words are missing.
+
+    Args:
+        target: the target of a head.
+    """
+    if "en" not in bundle.languages:
+        return CheckResult("speech", True, "not heard: the known clip is in English")
     with AudioFile(_CLIP) as audio:
         samples = np.concatenate(list(audio))
     try:
-        said = _native.draft_alone(ort_library(), bundle.path, samples, "en").decode(
+        heard_through = None if target is None else target.path
+        said = _native.draft_alone(ort_library(), bundle.path, samples, "en", heard_through).decode(
             "utf-8", "replace"
         )
     except (_native.NativeError, As2dError) as error:

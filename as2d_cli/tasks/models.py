@@ -8,23 +8,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from as2d_cli.errors import As2dError
+from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import needs_drafter
 from as2d_cli.tasks.interrupt import interruptible
 from as2d_cli.tasks.transcript import Counters, Monitor
 from as2d_cli.text.whisper_prompt import ModelFacts
 
 __all__ = [
+    "AUTO",
     "Backend",
     "EngineFace",
     "Model",
     "ModelRequest",
     "Models",
     "RunFace",
+    "check_drafter",
     "default_backend",
     "make_plan",
     "open_models",
 ]
+
+
+AUTO = "auto"
+"""The drafter that suits the target and the language."""
 
 
 class PiecesFace(Protocol):
@@ -43,6 +49,8 @@ class Model(ModelFacts, Protocol):
     def context(self) -> int: ...
     @property
     def row_invariance(self) -> str: ...
+    @property
+    def target(self) -> str: ...
     def vocabulary(self) -> PiecesFace: ...
 
 
@@ -72,6 +80,8 @@ class PlanFace(Protocol):
     def method(self) -> str: ...
     @property
     def budget(self) -> int: ...
+    @property
+    def windows(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -80,12 +90,17 @@ class Backend:
 
     Attributes:
         ensure: (id or path, offline) -> bundle, pulled and built if need be.
-        plan: (method, budget, target cores, draft cores) -> plan.
+        drafter: (id of a target, language or None) -> id of the drafter that suits both, or None.
+        shares_encoder: whether a drafter of this name needs no encoder of its own.
+        plan: (method, budget, target cores, draft cores, windows, the drafter shares the target's
+            encoder) -> plan.
         open: (target, drafter or None, plan) -> context manager of an engine.
     """
 
     ensure: Callable[[str, bool], Model]
-    plan: Callable[[str, int | None, str | None, str | None], PlanFace]
+    drafter: Callable[[str, str | None], str | None]
+    shares_encoder: Callable[[str], bool]
+    plan: Callable[[str, int | None, str | None, str | None, int | None, bool], PlanFace]
     open: Callable[[Model, Model | None, Any], AbstractContextManager[EngineFace]]
 
 
@@ -94,10 +109,11 @@ class ModelRequest:
     """Which models and how they share the machine.
 
     Attributes:
-        target, drafter: id or path; `drafter` None for none.
+        target, drafter: id or path; `drafter` None for none, ``auto`` for what suits.
         method: one of `as2d_cli.methods.METHODS`, or ``auto``: what the cores are enough for.
         budget: most candidates per verify step, windows of ``batched``; None for what suits.
         target_cores, draft_cores: "0-3,5", or None to choose.
+        windows: of one recording in a batch, with drafts; None for what suits.
         offline: never ask the network.
     """
 
@@ -107,6 +123,7 @@ class ModelRequest:
     budget: int | None = None
     target_cores: str | None = None
     draft_cores: str | None = None
+    windows: int | None = None
     offline: bool = False
 
 
@@ -127,24 +144,24 @@ def open_models(
     backend: Backend,
     monitor: Monitor,
     check: Callable[[Model], None] | None = None,
+    language: str | None = None,
 ) -> Iterator[Models]:
     """Opens the engine; a drafter that cannot be had is one warning and the target goes alone.
 
     Args:
         check: sees the target before anything heavy is loaded and may refuse it.
+        language: code of what is spoken, if that is known; for the choice of a drafter.
 
     Raises:
-        As2dError: the target cannot be had or loaded.
+        As2dError: the target cannot be had or loaded, or the drafter is for another one.
     """
     target = backend.ensure(request.target, request.offline)
     if check is not None:
         check(target)
     drafter: Model | None = None
-    if request.drafter is not None and needs_drafter(plan.method):
-        try:
-            drafter = backend.ensure(request.drafter, request.offline)
-        except As2dError as e:
-            monitor.warning(f"no drafter, the target goes alone: {e}")
+    if needs_drafter(plan.method):
+        name = backend.drafter(target.id, language) if request.drafter == AUTO else request.drafter
+        drafter = _drafter(name, target, request.offline, backend, monitor)
     with interruptible(lambda: backend.open(target, drafter, plan)) as engine:
         for text in engine.warnings:
             monitor.warning(text)
@@ -153,13 +170,57 @@ def open_models(
         yield Models(engine, target, drafter, plan)
 
 
-def make_plan(request: ModelRequest, backend: Backend) -> PlanFace:
+def _drafter(
+    name: str | None, target: Model, offline: bool, backend: Backend, monitor: Monitor
+) -> Model | None:
+    if name is None:
+        return None
+    try:
+        drafter = backend.ensure(name, offline)
+    except As2dError as e:
+        monitor.warning(f"no drafter, the target goes alone: {e}")
+        return None
+    check_drafter(name, drafter, target)
+    return drafter
+
+
+def check_drafter(name: str, drafter: Model, target: Model) -> None:
+    """Refuses a head that was made for another target.
+
+    Args:
+        name: what the user calls the drafter.
+
+    Raises:
+        As2dError: status USAGE.
+    """
+    if drafter.target not in ("", target.id):
+        raise As2dError(
+            f"drafter {name} is a head for the target {drafter.target}, not for {target.id}",
+            remedy="choose that target or another drafter",
+            status=ExitStatus.USAGE,
+        )
+
+
+def make_plan(request: ModelRequest, backend: Backend, language: str | None = None) -> PlanFace:
     """How the two lanes share the cores.
+
+    Args:
+        language: code of what is spoken, if that is known; for the choice of a drafter.
 
     Raises:
         As2dError: status USAGE; the cores asked for are not there.
     """
-    return backend.plan(request.method, request.budget, request.target_cores, request.draft_cores)
+    name = request.drafter
+    if name == AUTO:
+        name = backend.drafter(request.target, language)
+    return backend.plan(
+        request.method,
+        request.budget,
+        request.target_cores,
+        request.draft_cores,
+        request.windows,
+        name is not None and backend.shares_encoder(name),
+    )
 
 
 def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
@@ -184,4 +245,18 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
             offline=offline or None,
         )
 
-    return Backend(ensure=ensure, plan=decoding.make_plan, open=decoding.Engine.open)
+    def drafter(target: str, language: str | None) -> str | None:
+        entry = catalog.load_catalogue().default_drafter("transcribe", target, language)
+        return None if entry is None else entry.id
+
+    def shares_encoder(name: str) -> bool:
+        entry = catalog.load_catalogue().get(name)
+        return entry is not None and bool(entry.target)
+
+    return Backend(
+        ensure=ensure,
+        drafter=drafter,
+        shares_encoder=shares_encoder,
+        plan=decoding.make_plan,
+        open=decoding.Engine.open,
+    )

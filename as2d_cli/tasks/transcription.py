@@ -94,9 +94,8 @@ def transcribe(
         As2dError: the models cannot be had, or the request is impossible.
     """
     results: list[Transcript] = []
-    plan = make_plan(
-        request, backend
-    )  # first: a wrong option is told before any input is looked at
+    # First: a wrong option is told before any input is looked at.
+    plan = make_plan(request, backend, options.language)
     with ExitStack() as stack:
         models: Models | None = None
         for source in sources:
@@ -109,7 +108,12 @@ def transcribe(
             with audio:
                 if models is None:
                     opening = open_models(
-                        request, plan, backend, monitor, lambda model: _check(model, options)
+                        request,
+                        plan,
+                        backend,
+                        monitor,
+                        check=lambda model: _check(model, options),
+                        language=options.language,
                     )
                     models = stack.enter_context(opening)
                 try:
@@ -265,7 +269,7 @@ class _Transcription:
             self._submit(run, first)
             finishing = False
             plan = self._models.plan
-            in_flight = _AHEAD + (plan.budget if plan.method == "batched" else 1)
+            in_flight = _AHEAD + (plan.budget if plan.method == "batched" else plan.windows)
             while self._ended is None:
                 while len(self._pending) < in_flight and not finishing:
                     window = feeder.take()

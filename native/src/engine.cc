@@ -48,7 +48,7 @@ std::shared_ptr<DraftModel> MakeHead(const std::shared_ptr<const Runtime>& runti
   const std::string& kind = bundle.Text("kind");
   if (kind == "adapter") {
     return std::make_shared<AdapterHead>(std::make_shared<WhisperModel>(runtime, bundle, pool),
-                                         *LoadVocabulary(bundle));
+                                         Vocabulary::Load(bundle.File("vocabulary").string()));
   }
   if (kind == "ctc") return std::make_shared<CtcHead>(runtime, bundle, pool);
   throw Error(bundle.folder().string() + ": no driver for a head of the kind '" + kind +

@@ -196,7 +196,7 @@ TEST_P(CtcHeadTest, SaysWhatIsLeftWithoutRepeatsAndBlanks) {
   Tensor lines(TestRuntime(), ElementType::kFloat32, {1, 1536, static_cast<std::int64_t>(width_)});
   std::ranges::copy(encoding, lines.values<float>().begin());
   const std::array<Session::Input, 1> inputs = {{{"encoding", &lines}}};
-  const auto outputs = encoder->Run(inputs, std::array{"tokens"});
+  const auto outputs = encoder->Run(inputs, std::array{"sketch"});
   const auto positions = outputs.front().values<std::int64_t>();
   Tokens expected;
   std::size_t blanks = 0;
@@ -366,8 +366,7 @@ TEST(DraftAloneTest, AHeadHearsThroughItsTarget) {
     if (name == "ctc") {
       head = std::make_shared<CtcHead>(TestRuntime(), Open(name), Pool());
     } else {
-      head = std::make_shared<WhisperDrafter>(
-          std::make_shared<WhisperModel>(TestRuntime(), Open(name), Pool()), true);
+      head = Adapter();
     }
     head->Begin(window, target.encoding());
     while (head->Next(&tokens)) {

@@ -169,6 +169,40 @@ def test_who_names_a_drafter_wants_it_used(clip: Path, options: list[str], metho
     assert ("plan", method) in script.log
 
 
+@pytest.mark.parametrize(
+    ("options", "language", "script", "opened"),
+    [
+        ([], None, Script(drafter="base-head"), "base-head"),
+        (["--drafter", "auto", "--language", "DE"], "de", Script(), "whisper-tiny.en"),
+        (["--method", "as2d"], None, Script(drafter=None), None),
+    ],
+)
+def test_the_drafter_suits_target_and_language(
+    clip: Path, options: list[str], language: str | None, script: Script, opened: str | None
+) -> None:
+    assert run_cli("transcribe", *options, "clip.wav", script=script).status == 0
+    assert ("drafter", "whisper-base", language) in script.log
+    assert ("open", "whisper-base", opened) in script.log
+
+
+def test_a_named_drafter_is_not_chosen_again(clip: Path) -> None:
+    script = Script()
+    assert run_cli("transcribe", "--drafter", "base-head", "clip.wav", script=script).status == 0
+    assert ("open", "whisper-base", "base-head") in script.log
+    assert not [entry for entry in script.log if entry[0] == "drafter"]
+
+
+def test_a_head_for_another_target_is_refused(clip: Path) -> None:
+    script = Script()
+    ran = run_cli("transcribe", "--drafter", "small-head", "clip.wav", script=script)
+    assert (ran.status, ran.stdout) == (2, "")
+    assert ran.stderr == (
+        "as2d: drafter small-head is a head for the target whisper-small, not for whisper-base; "
+        "choose that target or another drafter\n"
+    )
+    assert not [entry for entry in script.log if entry[0] == "open"]
+
+
 def test_offline_without_target(clip: Path) -> None:
     ran = run_cli("transcribe", "--offline", "clip.wav", script=Script(absent=["whisper-base"]))
     assert (ran.status, ran.stderr) == (3, "as2d: whisper-base is not here\n")

@@ -86,13 +86,17 @@ class FakeMachine:
         return [job.name for job in self.jobs]
 
     def backend(self) -> Backend:
-        """Models whisper-base (four languages), x and y (English) on this machine."""
+        """Models whisper-base (four languages), x and y (English), and heads of another target
+        and of whisper-base, on this machine.
+        """
         models: dict[str, Model] = {
             "whisper-base": FakeModel(
                 "whisper-base", tuple(LANGUAGES), LANGUAGES, row_invariance=self.row_invariance
             ),
             "x": FakeModel("x"),
             "y": FakeModel("y"),
+            "head": FakeModel("head", family="head", target="whisper-small"),
+            "mine": FakeModel("mine", family="head", target="whisper-base"),
         }
 
         def ensure(name: str, offline: bool) -> Model:
@@ -101,7 +105,12 @@ class FakeMachine:
             return models[name]
 
         def plan(
-            method: str, budget: int | None, target: str | None, draft: str | None
+            method: str,
+            budget: int | None,
+            target: str | None,
+            draft: str | None,
+            windows: int | None,
+            shares_encoder: bool,
         ) -> PlanFace:
             cores = tuple(map(int, target.split(","))) if target else tuple(range(self.cores))
             if method == "target":
@@ -114,7 +123,7 @@ class FakeMachine:
                 engine.warnings.append(f"no drafter, the target goes alone: {drafter.id} is broken")
             return nullcontext(cast(EngineFace, engine))
 
-        return Backend(ensure, plan, open_engine)
+        return Backend(ensure, lambda target, language: None, lambda name: False, plan, open_engine)
 
 
 class _Engine:
@@ -136,6 +145,7 @@ class _Engine:
         method: str | None = None,
         budget: int | None = None,
         exact: bool | None = None,
+        windows: int | None = None,
     ) -> _Run:
         assert method is not None and budget is not None and exact is not None
         return _Run(self, method, budget, exact)

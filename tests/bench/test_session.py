@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from as2d_cli.bench.session import BenchRequest, Session
+from as2d_cli.errors import As2dError, ExitStatus
 from tests.bench.fakes import FakeMachine, Notes
 from tests.fakes import tone, write_wav
 
@@ -50,6 +51,16 @@ def test_methods_without_a_drafter_run_where_the_target_runs_alone(clip: Path) -
     cores = {job.method: job.cores for job in fake.jobs}
     assert cores == {"target": 2, "lookup": 2, "as2d": 3}
     assert {job.drafter for job in fake.jobs if job.method == "lookup"} == {None}
+
+
+def test_a_head_drafts_for_its_own_target_only(clip: Path) -> None:
+    asked = replace(request(clip, "as2d", whole=False), drafters=["x", "head"])
+    with pytest.raises(As2dError, match="drafter head is a head for the target whisper-small") as e:
+        Session(asked, FakeMachine().backend(), Notes())
+    assert e.value.status is ExitStatus.USAGE
+    mine = replace(asked, drafters=["mine"])
+    session = Session(mine, FakeMachine().backend(), Notes())
+    assert [c.drafter for c in session.results.contenders] == [None, "mine", "mine"]
 
 
 def test_all_that_was_announced_gets_done(clip: Path) -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from as2d_cli.catalog.graphs.blocks import Linear, Norm
 from as2d_cli.catalog.graphs.head import (
+    PLACES,
     POOL,
     Adapter,
     AdapterBlock,
@@ -28,6 +29,7 @@ from as2d_cli.catalog.weights.head import HeadFile, write_head
 from tests.catalog.material import WIDTH as ENCODING_WIDTH
 
 WIDTH, HEADS, LAYERS, CONTEXT = 64, 4, 2, 48
+LETTERS = 20
 TEXT = (*(bytes([byte]) for byte in range(256)), b" the", "é".encode())
 
 
@@ -62,7 +64,8 @@ class _Maker:
             self.linear(2 * WIDTH, WIDTH),
             self.linear(WIDTH, 2 * WIDTH),
             self.norm(WIDTH),
-            self.table(1, WIDTH),
+            self.linear(PLACES * (LETTERS + 1), WIDTH),
+            tuple(range(LETTERS)),
         )
 
     def layer(self) -> DecoderLayer:
@@ -97,14 +100,14 @@ def adapter_head(*, seed: int = 0, target: str = "tiny") -> HeadFile:
         decoder_heads=HEADS,
         sketch=make.sketch(),
     )
-    return HeadFile("tiny-head", target, ("en", "de"), "MIT", head, pieces)
+    return HeadFile("tiny-head", target, ENCODING_WIDTH, ("en", "de"), "MIT", head, pieces)
 
 
 def ctc_head(*, seed: int = 0, target: str = "tiny") -> HeadFile:
     make = _Maker(seed)
     pieces = (*TEXT, b"", b"", b"")
-    head = CtcHead(make.adapter(), make.sketch(), make.table(len(pieces), WIDTH))
-    return HeadFile("tiny-ctc", target, ("en",), "MIT", head, pieces)
+    head = CtcHead(make.adapter(), make.sketch())
+    return HeadFile("tiny-ctc", target, ENCODING_WIDTH, ("en",), "MIT", head, pieces)
 
 
 def head_bytes(folder: Path, file: HeadFile) -> bytes:

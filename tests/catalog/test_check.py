@@ -147,6 +147,6 @@ def test_measured_rows_are_recorded(bundle: Bundle) -> None:
 
 def test_the_clip_is_transcribed_last(bundle: Bundle) -> None:
     results = list(
-        check_bundle(bundle, lambda b: CheckResult("transcribe", b is bundle, "said so"))
+        check_bundle(bundle, lambda b, _: CheckResult("transcribe", b is bundle, "said so"))
     )
     assert results[-1] == CheckResult("transcribe", True, "said so")

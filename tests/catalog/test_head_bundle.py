@@ -102,9 +102,9 @@ def test_the_adapters_encoder_feeds_its_decoder(adapter: Bundle) -> None:
     assert 0 <= chosen.min() <= chosen.max() < adapter.vocabulary_size
 
 
-def test_a_ctc_head_says_a_token_for_four_lines(ctc: Bundle) -> None:
+def test_a_ctc_head_says_two_tokens_for_four_lines(ctc: Bundle) -> None:
     (tokens,) = open_session(ctc.encoder_path).run(None, {"encoding": lines(3)})
-    assert tokens.shape == (1, 48)
+    assert tokens.shape == (1, 96)
     assert len(set(tokens[0].tolist())) > 1
     assert 0 <= tokens.min() <= tokens.max() < ctc.vocabulary_size
 

@@ -10,7 +10,8 @@ import pytest
 from as2d_cli.catalog import load_catalogue
 from as2d_cli.catalog import store as store_module
 from as2d_cli.catalog.check import CheckResult
-from as2d_cli.catalog.entries import HubSource, PackageSource
+from as2d_cli.catalog.entries import HubSource, PackageSource, ShippedSource
+from as2d_cli.catalog.sources import shipped
 from as2d_cli.errors import ExitStatus
 from as2d_cli.tasks import known_clip
 from tests.catalog.conftest import FakeHub
@@ -101,7 +102,7 @@ def test_offline(cache: Path, fake_hub: FakeHub, args: tuple[str, ...], offline:
 def test_path_check_and_remove(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A model of a few random weights understands nothing.
     heard = CheckResult("speech", True, "22 of 22 words")
-    monkeypatch.setattr(known_clip, "transcribe_known_clip", lambda bundle: heard)
+    monkeypatch.setattr(known_clip, "transcribe_known_clip", lambda bundle, target: heard)
     missing = models(cache, "path", "tiny")
     assert missing.status == ExitStatus.UNAVAILABLE
     assert (
@@ -124,7 +125,12 @@ def test_path_check_and_remove(cache: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_catalogue_that_comes_with_as2d() -> None:
     known = load_catalogue()
-    assert [e.id for e in known.defaults("transcribe")] == ["whisper-base", "whisper-tiny.en"]
+    target, drafter = known.defaults("transcribe")
+    assert target.id == "whisper-base"
+    # One that was made for the target, or the one for all of them.
+    assert drafter.id == "whisper-tiny.en" or drafter.target == "whisper-base"
+    other = known.default_drafter("transcribe", "whisper-small", "de")
+    assert other is not None and other.id == "whisper-tiny.en"
     for model in known.models:
         for file in model.files:
             assert file.sha256 is None or len(bytes.fromhex(file.sha256)) == 32
@@ -135,3 +141,10 @@ def test_the_catalogue_that_comes_with_as2d() -> None:
                 assert set(source.members) == {file.name for file in model.files}
                 assert all("==" in package for package in source.packages)
                 assert all(file.size and file.sha256 for file in model.files)
+            if isinstance(source, ShippedSource):
+                assert set(source.paths) == {file.name for file in model.files}
+                assert all(file.size and file.sha256 for file in model.files)
+                assert shipped.find(model)
+        assert bool(model.target) == (model.family == "head")
+        if model.target:
+            assert known.require(model.target).role == "target"

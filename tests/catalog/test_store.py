@@ -155,7 +155,9 @@ def test_weights_that_are_no_model_leave_nothing(tmp_path: Path, fake_hub: FakeH
     assert not names(tmp_path / "cache/bundles")
 
 
-@pytest.mark.parametrize("damage", ["missing", "short", "builder", "digest", "description"])
+@pytest.mark.parametrize(
+    "damage", ["missing", "short", "builder", "family", "digest", "description"]
+)
 def test_a_bundle_that_is_not_current_is_made_again(
     tmp_path: Path, tiny: ModelEntry, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
@@ -168,6 +170,8 @@ def test_a_bundle_that_is_not_current_is_made_again(
         decoder.write_bytes(decoder.read_bytes()[:-1])
     elif damage == "builder":
         replace(bundle, builder="whisper-0").write()
+    elif damage == "family":
+        replace(bundle, family="of tomorrow").write()
     elif damage == "digest":
         replace(bundle, sources={**bundle.sources, "model.bin": "0" * 64}).write()
     else:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from as2d_cli.catalog.graphs.blocks import AS2D, FLOAT, INT64, Floats, GraphBuilder, Linear, Norm
+from as2d_cli.catalog.graphs.blocks import AS2D, FLOAT, INT64, GraphBuilder, Linear, Norm
 from as2d_cli.catalog.graphs.whisper import (
     ENCODING,
     FeedForward,
@@ -18,6 +17,9 @@ from as2d_cli.catalog.graphs.whisper import (
 
 POOL = 4
 """Lines of the target's encoder output that become one position of the head."""
+
+PLACES = 4
+"""Places of a position in which a sketch may tell a letter."""
 
 TILE = 64
 """Lines are filled up with zeros to a multiple of this: a tile of 16 positions."""
@@ -54,17 +56,21 @@ class Adapter:
 
 @dataclass(frozen=True)
 class Sketch:
-    """A first guess at the whole text: for every position the likeliest token, or the blank.
+    """A first guess at the whole text: for every place the likeliest letter, or the blank.
 
     Connectionist temporal classification (Graves et al. 2006). Sees ``x`` + ``narrow``(GELU(
-    ``widen``(``x``))), of which ``norm`` is held against the table of tokens with ``blank`` [1,
-    width] as its last row.
+    ``widen``(``x``))); ``output`` [PLACES * (letters + 1), width] sees its ``norm``, and tells of
+    one place after the other, the blank last.
+
+    Attributes:
+        letters: which token, of a single byte, each letter is.
     """
 
     widen: Linear
     narrow: Linear
     norm: Norm
-    blank: Floats
+    output: Linear
+    letters: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,11 +91,10 @@ class AdapterHead(SpeechDecoder):
 
 @dataclass(frozen=True)
 class CtcHead:
-    """A sketch alone, of tokens with the table ``embeddings`` [pieces, width]."""
+    """A sketch alone."""
 
     adapter: Adapter
     sketch: Sketch
-    embeddings: Floats
 
 
 def lines_for(samples: int, lines: int) -> int:
@@ -102,34 +107,37 @@ def write_adapter_encoder(head: AdapterHead, path: Path) -> list[Path]:
 
     Input ``encoding`` float32 [1, frames, encoding width], frames a multiple of ``TILE``. Outputs
     as those of Whisper's encoder for ``head``'s own decoder, whose graph ``write_decoder`` writes,
-    and ``sketch`` int64 [1, positions]: the likeliest tokens, the blank after the last one.
+    and ``sketch`` int64 [1, places], ``PLACES`` for a position: the likeliest tokens of a single
+    byte, the blank after the last one of all tokens.
     """
     graph = GraphBuilder("adapter_encoder")
     x = _adapt(graph, head.adapter)
-    _sketch(graph, x, head.sketch, head.decoder.embeddings)
+    _sketch(graph, x, head.sketch, head.vocabulary_size)
     cross_projections(graph, x, head, None)
     return graph.save(path)
 
 
-def write_ctc_encoder(head: CtcHead, path: Path) -> list[Path]:
+def write_ctc_encoder(head: CtcHead, blank: int, path: Path) -> list[Path]:
     """Write the graph from the encoder output to a sketch; returns the files written.
 
-    Input and output ``sketch`` as those of ``write_adapter_encoder``.
+    Input and output ``sketch`` as those of ``write_adapter_encoder``; ``blank`` is a token, too.
     """
     graph = GraphBuilder("ctc_encoder")
-    _sketch(graph, _adapt(graph, head.adapter), head.sketch, head.embeddings)
+    _sketch(graph, _adapt(graph, head.adapter), head.sketch, blank)
     return graph.save(path)
 
 
-def _sketch(
-    graph: GraphBuilder, x: str, sketch: Sketch, embeddings: npt.NDArray[np.floating]
-) -> None:
+def _sketch(graph: GraphBuilder, x: str, sketch: Sketch, blank: int) -> None:
     x = graph.linear(graph.linear(x, sketch.widen, gelu=True), sketch.narrow, residual=x)
-    table = np.concatenate([embeddings.astype(np.float32), sketch.blank])
-    logits = graph.linear(x, Linear(table), norm=sketch.norm)
-    nothing = graph.constant(np.zeros(len(table), dtype=np.float32))
-    graph.node("Choose", [logits, nothing], ["sketch", graph.fresh("log_prob")], domain=AS2D)
-    graph.output("sketch", INT64, [1, "positions"])
+    logits = graph.linear(x, sketch.output, norm=sketch.norm)
+    tokens = np.array([*sketch.letters, blank], dtype=np.int64)
+    apart = graph.constant(np.array([1, -1, len(tokens)], dtype=np.int64))
+    logits = graph.node("Reshape", [logits, apart])
+    nothing = graph.constant(np.zeros(len(tokens), dtype=np.float32))
+    letters = graph.fresh("letters")
+    graph.node("Choose", [logits, nothing], [letters, graph.fresh("log_prob")], domain=AS2D)
+    graph.node("Gather", [graph.constant(tokens), letters], ["sketch"])
+    graph.output("sketch", INT64, [1, "places"])
 
 
 def _adapt(graph: GraphBuilder, adapter: Adapter) -> str:

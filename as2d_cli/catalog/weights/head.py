@@ -28,7 +28,15 @@ import numpy as np
 import numpy.typing as npt
 
 from as2d_cli.catalog.graphs.blocks import Floats, Linear, Norm, quantise_outputs
-from as2d_cli.catalog.graphs.head import POOL, Adapter, AdapterBlock, AdapterHead, CtcHead, Sketch
+from as2d_cli.catalog.graphs.head import (
+    PLACES,
+    POOL,
+    Adapter,
+    AdapterBlock,
+    AdapterHead,
+    CtcHead,
+    Sketch,
+)
 from as2d_cli.catalog.graphs.whisper import (
     CrossAttention,
     Decoder,
@@ -64,11 +72,13 @@ class HeadFile:
     Attributes:
         id: what the head is called.
         target: id of the bundle it was made for.
+        encoding_width: numbers in a line of that target's encoder output.
         pieces: the bytes of each token but the blank; the last three are ``SPECIALS``, and empty.
     """
 
     id: str
     target: str
+    encoding_width: int
     languages: tuple[str, ...]
     licence: str
     head: AdapterHead | CtcHead
@@ -78,11 +88,6 @@ class HeadFile:
     def kind(self) -> str:
         """``adapter`` or ``ctc``."""
         return "adapter" if isinstance(self.head, AdapterHead) else "ctc"
-
-    @property
-    def encoding_width(self) -> int:
-        """Numbers in a line of the target's encoder output."""
-        return len(self.head.adapter.norm.gamma) // POOL
 
 
 def write_head(path: Path, file: HeadFile) -> None:
@@ -138,8 +143,6 @@ class _Writer:
         if isinstance(head, AdapterHead):
             about["heads"] = head.decoder_heads
             self._decoder(head.decoder)
-        else:
-            self._linear("sketch.embeddings", Linear(head.embeddings))
         self.arrays["about"] = _bytes(json.dumps(about).encode())
         self.arrays["pieces"] = _bytes(b"".join(file.pieces))
         self.arrays["piece_lengths"] = np.array([len(p) for p in file.pieces], dtype=np.uint16)
@@ -156,7 +159,8 @@ class _Writer:
         self._linear("sketch.widen", sketch.widen)
         self._linear("sketch.narrow", sketch.narrow)
         self._norm("sketch.norm", sketch.norm)
-        self._linear("sketch.blank", Linear(sketch.blank))
+        self._linear("sketch.output", sketch.output)
+        self.arrays["sketch.letters"] = np.array(sketch.letters, dtype=np.uint16)
 
     def _decoder(self, decoder: Decoder) -> None:
         embeddings = np.asarray(decoder.embeddings, dtype=np.float32)
@@ -201,13 +205,10 @@ class _Reader:
 
     def read(self) -> HeadFile:
         about = self._about()
-        kind = about["kind"]
-        if kind not in ("adapter", "ctc"):
-            raise self._error(f"is a head of the kind '{str(kind)[:40]}', which as2d does not know")
         adapter, width = self._adapter(about["encoding_width"])
         sketch = self._sketch(width)
         head: AdapterHead | CtcHead
-        if kind == "adapter":
+        if about["kind"] == "adapter":
             head = AdapterHead(
                 adapter=adapter,
                 sketch=sketch,
@@ -215,11 +216,13 @@ class _Reader:
                 decoder_heads=about["heads"],
             )
             self._check_heads(head)
-            tokens = head.vocabulary_size
+            tokens: int | None = head.vocabulary_size
         else:
-            head = CtcHead(adapter, sketch, self._linear("sketch.embeddings", None, width).weight)
-            tokens = len(head.embeddings)
+            head = CtcHead(adapter, sketch)
+            tokens = None
         pieces = self._pieces(tokens)
+        if any(letter >= len(pieces) or len(pieces[letter]) != 1 for letter in sketch.letters):
+            raise self._error("has letters that are not of one byte")
         self._check_specials(pieces)
         if self._arrays:
             raise self._error(
@@ -228,6 +231,7 @@ class _Reader:
         return HeadFile(
             id=about["id"],
             target=about["target"],
+            encoding_width=about["encoding_width"],
             languages=tuple(about["languages"]),
             licence=about["licence"],
             head=head,
@@ -254,14 +258,17 @@ class _Reader:
             raise WeightsError(self._path, problem, "use the as2d that made it, or make it again")
         for key in ("kind", "target", "id", "licence"):
             if not _is_word(about.get(key)):
-                raise self._error(f"does not say its {key} in one short line")
+                raise self._error(f"does not say '{key}' in one short line")
+        if about["kind"] not in ("adapter", "ctc"):
+            kind = about["kind"][:40]
+            raise self._error(f"is a head of the kind '{kind}', which as2d does not know")
         languages = about.get("languages")
         if not isinstance(languages, list) or not languages or not all(map(_is_code, languages)):
-            raise self._error("does not say its languages")
+            raise self._error("does not say 'languages' as a list of codes")
         for key in ("encoding_width", *(("heads",) if about["kind"] == "adapter" else ())):
             # Of JSON's values only whole numbers are an int, and true and false.
             if type(about.get(key)) is not int or about[key] < 1:
-                raise self._error(f"does not say its {key.replace('_', ' ')}")
+                raise self._error(f"does not say '{key}' as a number above 0")
         return about
 
     def _check_heads(self, head: AdapterHead) -> None:
@@ -298,11 +305,14 @@ class _Reader:
         hidden = len(widen.weight)
         if hidden % _GROUP_INPUTS:
             raise self._error(f"has a sketch {hidden} wide, not a multiple of {_GROUP_INPUTS}")
+        letters = self._take("sketch.letters", np.uint16, (None,))
+        output = self._linear("sketch.output", PLACES * (len(letters) + 1), width, biased=True)
         return Sketch(
             widen,
             self._linear("sketch.narrow", width, hidden, biased=True),
             self._norm("sketch.norm", width),
-            self._linear("sketch.blank", 1, width).weight,
+            output,
+            tuple(letters.tolist()),
         )
 
     def _decoder(self, width: int) -> Decoder:
@@ -357,7 +367,7 @@ class _Reader:
             bias = self._take(f"{name}.bias", np.float32, (len(weight),))
         return Linear(weight * scale[:, None], bias)
 
-    def _pieces(self, tokens: int) -> tuple[bytes, ...]:
+    def _pieces(self, tokens: int | None) -> tuple[bytes, ...]:
         lengths = self._take("piece_lengths", np.uint16, (tokens,))
         raw = self._take("pieces", np.uint8, None).tobytes()
         ends = np.cumsum(lengths, dtype=np.int64).tolist()

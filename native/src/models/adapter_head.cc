@@ -17,8 +17,13 @@ constexpr std::size_t kMostRows = 16;
 
 }  // namespace
 
-AdapterHead::AdapterHead(std::shared_ptr<WhisperModel> model, const Vocabulary& vocabulary)
-    : model_(std::move(model)), keys_(vocabulary), aligner_(keys_) {}
+AdapterHead::AdapterHead(std::shared_ptr<WhisperModel> model, Vocabulary vocabulary)
+    : model_(std::move(model)),
+      vocabulary_(std::move(vocabulary)),
+      tokenizer_(vocabulary_),
+      retokenizer_(vocabulary_, tokenizer_),
+      keys_(vocabulary_),
+      aligner_(keys_) {}
 
 void AdapterHead::Begin(const Window& window, std::span<const float> encoding) {
   heard_ = HeardOf(encoding, model_->line_width(), window.samples.size());
@@ -73,7 +78,11 @@ void AdapterHead::Follow(std::span<const TokenId> history) {
 
 void AdapterHead::Encode() {
   model_->EncodeLines(heard_);
-  AppendSketch(model_->sketch(), model_->vocabulary_size(), &sketch_);
+  std::vector<TokenId> letters;
+  AppendSketch(model_->sketch(), model_->vocabulary_size(), &letters);
+  retokenizer_.Reset();
+  for (const TokenId letter : letters) retokenizer_.Push(letter, &sketch_);
+  retokenizer_.Finish(&sketch_);
   encoded_ = true;
   Realign();
 }

@@ -19,6 +19,11 @@ constexpr std::size_t kTileSamples = kTilePositions * kPositionSamples;
 // Words at the very end of the audio come out worse without it.
 constexpr std::size_t kSilenceAfter = 16000;
 
+/// Places of the sketch of so many tiles: four in each of a tile's positions.
+std::int64_t SketchPlaces(std::size_t tiles) {
+  return static_cast<std::int64_t>(tiles * kTilePositions * 4);
+}
+
 EncoderInput InputOf(const Bundle& bundle, const Session& encoder, std::size_t window_samples) {
   if (bundle.Text("family") == "head") return HeadInput(bundle, encoder);
   return EncoderInput(
@@ -106,8 +111,7 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
 
   if (const ValueInfo* const sketch = encoder_->FindOutput(kSketch);
       hears_encoding() && sketch != nullptr && sketch->type == ElementType::kInt64) {
-    const auto positions = static_cast<std::int64_t>(input_.window_tiles() * kTilePositions);
-    sketch_ = Tensor(runtime, ElementType::kInt64, {1, positions});
+    sketch_ = Tensor(runtime, ElementType::kInt64, {1, SketchPlaces(input_.window_tiles())});
   }
 
   tokens_ = Tensor(runtime, ElementType::kInt64, {1, context_});
@@ -186,8 +190,7 @@ Binding& WhisperModel::EncoderOf(int slot) {
                      encoding_.View({1, EncodedPositions(), encoding_.shape().back()}));
   }
   if (!sketch_.empty()) {
-    made->BindOutput(std::string(kSketch),
-                     sketch_.View({1, static_cast<std::int64_t>(tiles_ * kTilePositions)}));
+    made->BindOutput(std::string(kSketch), sketch_.View({1, SketchPlaces(tiles_)}));
   }
   for (const auto& [name, tensor] : cross_) {
     const Shape shape = AudioShape(*encoder_->FindOutput(name), tiles_);
@@ -227,7 +230,7 @@ std::span<const float> WhisperModel::encoding() const {
 
 std::span<const std::int64_t> WhisperModel::sketch() const {
   if (sketch_.empty()) return {};
-  return sketch_.values<std::int64_t>().first(tiles_ * kTilePositions);
+  return sketch_.values<std::int64_t>().first(static_cast<std::size_t>(SketchPlaces(tiles_)));
 }
 
 void WhisperModel::RunEncoder(std::span<const float> heard, std::size_t tiles, int slot) {

@@ -14,6 +14,7 @@ from as2d_cli.catalog.build import Recipe, build
 from as2d_cli.catalog.bundle import sha256_of
 from as2d_cli.catalog.graphs.blocks import Linear, Norm
 from as2d_cli.catalog.graphs.head import (
+    PLACES,
     POOL,
     Adapter,
     AdapterBlock,
@@ -50,8 +51,11 @@ def adapter() -> Adapter:
 
 def sketch() -> Sketch:
     """One with a blank that is likely, so that some are there."""
-    blank = 2 * linear(1, WIDTH).weight
-    return Sketch(linear(2 * WIDTH, WIDTH), linear(WIDTH, 2 * WIDTH), norm(WIDTH), blank)
+    letters = tuple(range(50, 80))
+    output = linear(PLACES * (len(letters) + 1), WIDTH)
+    output.weight[len(letters) :: len(letters) + 1] *= 2
+    parts = linear(2 * WIDTH, WIDTH), linear(WIDTH, 2 * WIDTH), norm(WIDTH), output
+    return Sketch(*parts, letters)
 
 
 def describe_head(folder: Path, kind: str, target: Path, changes: dict[str, str]) -> None:
@@ -99,7 +103,6 @@ write_adapter_encoder(head, folder / "adapter" / "encoder.onnx")
 write_decoder(head, folder / "adapter" / "decoder.onnx", [])
 describe_head(folder / "adapter", "adapter", folder / "one", {})
 
-embeddings = linear(VOCABULARY, WIDTH).weight
-write_ctc_encoder(CtcHead(adapter(), sketch(), embeddings), folder / "ctc" / "encoder.onnx")
+write_ctc_encoder(CtcHead(adapter(), sketch()), VOCABULARY, folder / "ctc" / "encoder.onnx")
 sizes = {"vocabulary_size": str(VOCABULARY + 1), "decoder": "encoder.onnx"}
 describe_head(folder / "ctc", "ctc", folder / "one", sizes)

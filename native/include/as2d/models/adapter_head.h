@@ -9,20 +9,21 @@
 #include "as2d/decode/aligner.h"
 #include "as2d/decode/models.h"
 #include "as2d/models/whisper.h"
+#include "as2d/text/retokenizer.h"
 #include "as2d/text/token_keys.h"
 #include "as2d/text/vocabulary.h"
 
 namespace as2d {
 
 /// A decoder like Whisper's that looks at the target's encoding through an adapter. The adapter's
-/// graph also makes a sketch, a guess at the whole text that costs next to nothing: the decoder
-/// verifies it in batches as the target verifies the draft, and so says what it would say token by
-/// token, in a few steps. Where the graph makes no sketch, every token is a step. Used by one
-/// thread at a time, but for Cancel.
+/// graph also makes a sketch, a guess at the letters of the whole text that costs next to nothing:
+/// cut into tokens, the decoder verifies it in batches as the target verifies the draft, and so
+/// says what it would say token by token, in fewer steps. Where the graph makes no sketch, every
+/// token is a step. Used by one thread at a time, but for Cancel.
 class AdapterHead final : public DraftModel {
  public:
   /// `model` is one that hears an encoding (see WhisperModel).
-  AdapterHead(std::shared_ptr<WhisperModel> model, const Vocabulary& vocabulary);
+  AdapterHead(std::shared_ptr<WhisperModel> model, Vocabulary vocabulary);
 
   bool needs_encoding() const override { return true; }
   void Begin(const Window& window, std::span<const float> encoding) override;
@@ -40,6 +41,9 @@ class AdapterHead final : public DraftModel {
   std::span<const TokenId> Candidates();
 
   const std::shared_ptr<WhisperModel> model_;
+  const Vocabulary vocabulary_;
+  const WordTokenizer tokenizer_;
+  Retokenizer retokenizer_;  // from letters
   const TokenKeys keys_;
   Aligner aligner_;  // of what is said in the sketch
   std::span<const float> heard_;

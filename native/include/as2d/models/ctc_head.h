@@ -15,8 +15,8 @@
 
 namespace as2d {
 
-/// A draft from connectionist temporal classification (Graves et al. 2006): one token, or a blank,
-/// for each position of the audio; what repeats is one token. All tokens come of one piece of work.
+/// A draft from connectionist temporal classification (Graves et al. 2006): one letter, or a blank,
+/// for each place of the audio; what repeats is one letter. All letters come of one piece of work.
 /// They do not depend on one another, so after a history it goes on where its own text has that.
 /// Used by one thread at a time, but for Cancel.
 class CtcHead final : public DraftModel {

@@ -51,8 +51,9 @@ class WhisperModel {
   /// Encodes lines of line_width() numbers into slot 0. Throws Error, Cancelled.
   void EncodeLines(std::span<const float> lines);
   std::size_t line_width() const { return input_.width(); }
-  /// Of the lines of the last EncodeLines the likeliest token for every position, the blank being
-  /// vocabulary_size(); empty where the graph does not tell. Valid until the next EncodeLines.
+  /// Of the lines of the last EncodeLines the likeliest letter, a token of one byte, for every
+  /// place, the blank being vocabulary_size(); empty where the graph does not tell. Valid until the
+  /// next EncodeLines.
   std::span<const std::int64_t> sketch() const;
 
   /// One forward of the decoder. `begin` applies the rules for a window's first token, to every
