@@ -15,9 +15,9 @@ from as2d_cli.environment import Environment, Output
 from as2d_cli.output import distill_progress
 from as2d_cli.output.distill_progress import DistillProgress
 
-RIDGE = Point(0, "ridge", float("nan"), {4: 1.5, 8: 1.75, 16: 2.0}, 0.0)
-POINT = Point(4, "tune", 1.5, {4: 2.5, 8: 3.25, 16: 3.506}, 240.0)
-LAST = Point(24, "tune", 1.5, {4: 2.5, 8: 3.25, 16: 3.5}, 240.0)
+RIDGE = Point(0, "ridge", float("nan"), {4: 1.5, 8: 1.75, 16: 2.0}, {4: 1.25}, 0.0)
+POINT = Point(4, "tune", 1.5, {4: 2.5, 8: 3.25, 16: 3.506}, {4: 1.5, 8: 1.625}, 240.0)
+LAST = Point(24, "tune", 1.5, {4: 2.5, 8: 3.25, 16: 3.5}, {4: 1.5}, 240.0)
 
 
 def made(
@@ -29,7 +29,7 @@ def made(
         Output(cast(BinaryIO, out)),
         Output(cast(BinaryIO, err), "standard error", terminal),
         {"TERM": term},
-        columns=100,
+        columns=160,
     )
     return DistillProgress(environment, quiet=quiet), out, err
 
@@ -52,9 +52,12 @@ LINES = [
     "as2d: 7 recordings",
     r"as2d: warning: not an audio file: a\x1b[2J[red]b.wav",
     "as2d: training",
-    "as2d: pass 0 of 24 (ridge): 1.50 / 1.75 / 2.00 tokens a step at budget 4/8/16",
-    "as2d: pass 4 of 24 (tune): 2.50 / 3.25 / 3.51 tokens a step at budget 4/8/16, 20 min left",
-    "as2d: pass 24 of 24 (tune): 2.50 / 3.25 / 3.50 tokens a step at budget 4/8/16",
+    "as2d: pass 0 of 24 (ridge): 1.50 / 1.75 / 2.00 tokens a step at budget 4/8/16, "
+    "of the sketch 1.25",
+    "as2d: pass 4 of 24 (tune): 2.50 / 3.25 / 3.51 tokens a step at budget 4/8/16, "
+    "of the sketch 1.50 / 1.62, 20 min left",
+    "as2d: pass 24 of 24 (tune): 2.50 / 3.25 / 3.50 tokens a step at budget 4/8/16, "
+    "of the sketch 1.50",
 ]
 
 
@@ -85,9 +88,10 @@ def test_collecting_is_told_of_now_and_then(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_hours_are_told_as_hours() -> None:
     progress, _, err = made()
-    progress.point(Point(1, "adapter", 1.0, {8: 1.0}, 600.0), 20)
+    progress.point(Point(1, "adapter", 1.0, {8: 1.0}, {8: 1.5}, 600.0), 20)
     assert err.getvalue().decode() == (
-        "as2d: pass 1 of 20 (adapter): 1.00 tokens a step at budget 8, 3 h 10 min left\n"
+        "as2d: pass 1 of 20 (adapter): 1.00 tokens a step at budget 8, of the sketch 1.50, "
+        "3 h 10 min left\n"
     )
 
 
