@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,9 @@ from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
 
 __all__ = ["register"]
+
+
+_MOST_SEED = 2**32 - 1
 
 
 class Method(StrEnum):
@@ -85,7 +89,10 @@ def _distill(
     cache_gb: Annotated[
         float, typer.Option(min=0.01, metavar="N", help="Collect no more than this on disk.")
     ] = 20.0,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of everything random.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, max=_MOST_SEED, metavar="N", help="Of everything random."),
+    ] = 0,
     threads: Annotated[
         int, typer.Option(min=0, metavar="N", help="Of training; 0 for one a core.")
     ] = 0,
@@ -103,10 +110,15 @@ def _distill(
     schedule = _numbers("--passes", passes)
     if len(schedule) != 2 or sum(schedule) == 0:
         raise As2dError(
-            f"--passes {passes}: is not two numbers",
+            f"--passes {passes}: is not two numbers, one of them above 0",
             remedy="give A,B, such as 6,18",
             status=ExitStatus.USAGE,
         )
+    for option, value in (("--hours", hours), ("--cache-gb", cache_gb)):
+        if value is not None and not math.isfinite(value):
+            raise As2dError(
+                f"{option} {value}: is no number", remedy="give one", status=ExitStatus.USAGE
+            )
     _require_torch()
     from as2d_cli.catalog import default_store
     from as2d_cli.distill.request import DistillRequest

@@ -96,7 +96,6 @@ class Cutter:
         whole = target.path / target.vocabulary_file
         self._bytes = target.vocabulary().pieces
         self._letters = {pieces.vocabulary.pieces[i]: n for n, i in enumerate(pieces.letters)}
-        self._pieces = pieces
         self._there = _native.Retokenizer(whole, path)
         self._back = _native.Retokenizer(path, whole)
 
@@ -109,10 +108,6 @@ class Cutter:
         whole = b"".join(self._bytes[token] for token in text)
         found = (self._letters.get(whole[i : i + 1]) for i in range(len(whole)))
         return [letter for letter in found if letter is not None]
-
-    def from_letters(self, letters: Sequence[int]) -> list[int]:
-        """The same as single-byte pieces."""
-        return [self._pieces.letters[letter] for letter in letters]
 
     def target_tokens(self, text: Sequence[int]) -> list[int]:
         """The target's tokens of a text of pieces."""

@@ -59,10 +59,17 @@ def distill(request: DistillRequest, store: Store, watch: Watch) -> dict[str, An
     """
     began = time.monotonic()
     torch.set_num_threads(request.threads or torch.get_num_threads())
-    request.work.mkdir(parents=True, exist_ok=True)
+    for folder in (request.work, request.out):
+        _make(folder)
     watch.stage("models")
     listeners = Listeners(Silent())
     target = store.ensure(request.target, listeners)
+    if target.family != "whisper":
+        raise As2dError(
+            f"--target {request.target}: is of the family {target.family}",
+            remedy="give a Whisper, such as whisper-base",
+            status=ExitStatus.USAGE,
+        )
     init = store.ensure(request.init, listeners)
     weights = _init_weights(request, store, init, listeners)
     cache = Cache(
@@ -78,7 +85,6 @@ def distill(request: DistillRequest, store: Store, watch: Watch) -> dict[str, An
     if not trainer.curve:
         watch.stage(f"the linear map explains {explained:.0%} of the initial encoder")
     trainer.train(lambda point: watch.point(point, sum(request.passes)))
-    request.out.mkdir(parents=True, exist_ok=True)
     head = head_file(trainer.network, pieces, target, request.out.resolve().name)
     write_head(request.out / HEAD_FILE, head)
     report = {
@@ -102,6 +108,17 @@ def distill(request: DistillRequest, store: Store, watch: Watch) -> dict[str, An
     }
     (request.out / REPORT_FILE).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     return report
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise As2dError(
+            f"{folder}: cannot be made ({error.strerror})",
+            remedy="name another folder",
+            status=ExitStatus.USAGE,
+        ) from None
 
 
 def _facts(request: DistillRequest, target: Bundle, init: Bundle) -> dict[str, Any]:
@@ -128,7 +145,15 @@ def _init_weights(
             status=ExitStatus.USAGE,
         )
     with store.source_files(request.init, listeners) as sources:
-        return read_whisper(sources["model.bin"])
+        weights = read_whisper(sources["model.bin"])
+    there = len(weights.decoder.layers)
+    if max(request.layers) >= there:
+        raise As2dError(
+            f"--layers {','.join(map(str, request.layers))}: {request.init} has {there} layers",
+            remedy=f"give numbers from 0 to {there - 1}",
+            status=ExitStatus.USAGE,
+        )
+    return weights
 
 
 def _collect(

@@ -14,7 +14,13 @@ from tests.distill.material import ENCODING_WIDTH, windows
 
 torch = pytest.importorskip("torch")
 
-from as2d_cli.distill.batches import IGNORED, batches, group_windows, make_batch  # noqa: E402
+from as2d_cli.distill.batches import (  # noqa: E402
+    IGNORED,
+    Text,
+    batches,
+    group_windows,
+    make_batch,
+)
 
 
 def entries_of(lines: Sequence[int]) -> list[Entry]:
@@ -25,7 +31,7 @@ def entries_of(lines: Sequence[int]) -> list[Entry]:
 
 def test_a_batch_holds_what_the_cache_does(tmp_path: Path) -> None:
     cache = windows(tmp_path, [[1, 2], [3], [2]], vocabulary=4, lines=(50, 64, 130))
-    texts = [[9, 9, 1, 8], [9, 9], [9, 9, 7]]
+    texts = [Text([9, 9, 1, 8], [2, 3]), Text([9, 9], []), Text([9, 9, 7], [5])]
     batch = make_batch(cache, cache.entries, texts)
     # A multiple of 64 lines, four a position.
     assert batch.encoding.shape == (3, 192, ENCODING_WIDTH)
@@ -47,12 +53,15 @@ def test_a_batch_holds_what_the_cache_does(tmp_path: Path) -> None:
         [9, 9, IGNORED, IGNORED],
         [9, 9, 7, IGNORED],
     ]
+    assert batch.letters.tolist() == [2, 3, 5]
+    assert batch.letter_counts.tolist() == [2, 0, 1]
 
 
 def test_batches_follow_the_groups(tmp_path: Path) -> None:
     cache = windows(tmp_path, [[1], [2], [3]], vocabulary=4)
-    made = list(batches(cache, cache.entries, [[5], [6], [7]], [[2, 0], [1]]))
+    made = list(batches(cache, cache.entries, [Text([n], [n]) for n in (5, 6, 7)], [[2, 0], [1]]))
     assert [batch.tokens.tolist() for batch in made] == [[[7], [5]], [[6]]]
+    assert [batch.letters.tolist() for batch in made] == [[7, 5], [6]]
     expected = torch.from_numpy(cache.encoding(cache.entries[2])).bfloat16()
     assert torch.equal(made[0].encoding[0], expected)
 

@@ -27,7 +27,10 @@ from as2d_cli.distill.network import AdapterNetwork, CtcNetwork  # noqa: E402
 
 CONTEXT = 40
 IDS = (*range(60, 160), 259, 265, 258)
-PIECES = Pieces(IDS, Vocabulary((*(b"x" for _ in range(100)), b"", b"", b""), merge_ranks=False))
+LETTERS = tuple(range(0, 18, 2))
+PIECES = Pieces(
+    IDS, Vocabulary((*(b"x" for _ in range(100)), b"", b"", b""), merge_ranks=False), LETTERS
+)
 POSITIONS = (16, 48, 32)
 
 
@@ -35,7 +38,13 @@ POSITIONS = (16, 48, 32)
 def network(tmp_path: Path) -> AdapterNetwork:
     torch.manual_seed(0)
     made = AdapterNetwork(
-        ENCODING_WIDTH, init_whisper(tmp_path), IDS, [0, 1], blocks=1, context=CONTEXT
+        ENCODING_WIDTH,
+        init_whisper(tmp_path),
+        IDS,
+        len(LETTERS),
+        [0, 1],
+        blocks=1,
+        context=CONTEXT,
     )
     made.embeddings.data[PIECES.end] = 0  # is never the likeliest
     return made
@@ -53,14 +62,16 @@ def batch_of(*positions: int) -> Batch:
     mask = torch.arange(longest)[None] < torch.tensor(positions)[:, None]
     encoding = torch.randn(len(positions), 4 * longest, ENCODING_WIDTH)
     nothing = torch.zeros(0)
-    return Batch(encoding * mask.repeat_interleave(4, 1)[..., None], mask, nothing, mask, nothing)
+    filled = encoding * mask.repeat_interleave(4, 1)[..., None]
+    return Batch(filled, mask, nothing, mask, nothing, nothing, nothing)
 
 
 def one_of(batch: Batch, index: int) -> Batch:
     count = int(batch.mask[index].sum())
     nothing = torch.zeros(0)
     mask = batch.mask[index : index + 1, :count]
-    return Batch(batch.encoding[index : index + 1, : 4 * count], mask, nothing, mask, nothing)
+    encoding = batch.encoding[index : index + 1, : 4 * count]
+    return Batch(encoding, mask, nothing, mask, nothing, nothing, nothing)
 
 
 def greedy(network: AdapterNetwork, batch: Batch, most: int) -> list[int]:
@@ -128,16 +139,15 @@ def test_the_prompts_tokens_are_never_said(network: AdapterNetwork) -> None:
 def test_a_sketch_merges_repeats_and_drops_blanks(
     network: AdapterNetwork, alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drafter: Any = CtcNetwork(network.adapter, network.embeddings) if alone else network
-    said = torch.tensor([[5, 5, 9, 9, 9, 7, 5, 5, 9, 5], [9, 9, 9, 9, 9, 9, 9, 4, 4, 4]])
-    monkeypatch.setattr(type(drafter), "blank", 9)
-    monkeypatch.setattr(
-        type(drafter), "places", lambda *_: torch.nn.functional.one_hot(said, 10).float()
+    drafter: Any = CtcNetwork(network.adapter, network.sketch) if alone else network
+    said = torch.tensor(
+        [[5, 5, 9, 9, 9, 7, 5, 5, 9, 5, 0, 9], [9, 9, 9, 9, 9, 9, 9, 4, 3, 3, 3, 3]]
     )
-    batch = batch_of(10, 8)
-    drafts = draft_by_sketch(drafter)(batch, [1.0, 1.0])
-    # The second window ends after eight positions.
-    assert drafts == [[5, 7, 5, 5], [4]]
+    logits = torch.nn.functional.one_hot(said, 10).float()
+    monkeypatch.setattr(type(drafter.sketch), "forward", lambda *_: logits)
+    # Four places a position; the second window ends after eight of them.
+    drafts = draft_by_sketch(drafter, PIECES)(batch_of(3, 2), [1.0, 1.0])
+    assert drafts == [[LETTERS[n] for n in (5, 7, 5, 5, 0)], [LETTERS[4]]]
     assert not drafter.training
 
 

@@ -37,9 +37,11 @@ Array = npt.NDArray[Any]
 
 CONTEXT = 40
 IDS = (*range(60, 160), 259, 265, 258)
+LETTERS = tuple(range(30, 80, 2))
 PIECES = Pieces(
-    IDS, Vocabulary((*(b"piece %d" % n for n in range(100)), b"", b"", b""), merge_ranks=False)
+    IDS, Vocabulary((*(bytes([n]) for n in range(100)), b"", b"", b""), merge_ranks=False), LETTERS
 )
+BLANK = len(IDS)
 TARGET = cast(Bundle, SimpleNamespace(id="tiny"))
 
 
@@ -47,7 +49,13 @@ def adapter_network(folder: Path, *, fresh: bool = False) -> AdapterNetwork:
     """``fresh``: as training finds it; else every weight has been moved."""
     torch.manual_seed(0)
     network = AdapterNetwork(
-        ENCODING_WIDTH, init_whisper(folder), IDS, range(LAYERS), blocks=2, context=CONTEXT
+        ENCODING_WIDTH,
+        init_whisper(folder),
+        IDS,
+        len(LETTERS),
+        range(LAYERS),
+        blocks=2,
+        context=CONTEXT,
     )
     if not fresh:
         move(network)
@@ -61,9 +69,7 @@ def move(network: Any) -> None:
 
 def ctc_network(folder: Path) -> CtcNetwork:
     whole = adapter_network(folder)
-    network = CtcNetwork(whole.adapter, whole.embeddings)
-    move(network)
-    return network.eval()
+    return CtcNetwork(whole.adapter, whole.sketch).eval()
 
 
 def windows(*positions: int) -> tuple[Any, Any]:
@@ -107,7 +113,7 @@ def test_the_decoder_begins_as_the_initial_drafters(tmp_path: Path) -> None:
 
 def test_only_the_chosen_layers_are_taken(tmp_path: Path) -> None:
     init = init_whisper(tmp_path)
-    network = AdapterNetwork(ENCODING_WIDTH, init, IDS, [1], blocks=0, context=CONTEXT)
+    network = AdapterNetwork(ENCODING_WIDTH, init, IDS, 5, [1], blocks=0, context=CONTEXT)
     (layer,) = network.text_layers
     expected = init.decoder.layers[1].cross.query.weight
     np.testing.assert_array_equal(layer.query.weight.detach(), expected.astype(np.float32))
@@ -121,13 +127,13 @@ def test_windows_of_a_batch_do_not_see_each_other_or_what_is_behind_them(tmp_pat
     for network in (adapter_network(tmp_path), ctc_network(tmp_path)):
         with torch.no_grad():
             memory = network.memory(encoding, mask)
-            sketch = network.places(memory)
+            sketch = network.sketch(memory)
             for index, positions in enumerate((16, 48, 32)):
                 alone = mask[index : index + 1, :positions]
                 one = network.memory(encoding[index : index + 1, : 4 * positions], alone)
                 torch.testing.assert_close(memory[index, :positions], one[0])
                 assert not memory[index, positions:].any()
-                torch.testing.assert_close(sketch[index, :positions], network.places(one)[0])
+                torch.testing.assert_close(sketch[index, : 4 * positions], network.sketch(one)[0])
                 if isinstance(network, AdapterNetwork):
                     logits, _ = network.text(tokens, network.audio(memory), mask)
                     expected, _ = network.text(tokens[index : index + 1], network.audio(one), alone)
@@ -150,16 +156,6 @@ def test_a_step_after_the_cache_is_as_all_at_once(tmp_path: Path) -> None:
     for pair, expected in zip(past, kept, strict=True):
         torch.testing.assert_close(pair[0], expected[0])
         torch.testing.assert_close(pair[1], expected[1])
-
-
-def test_a_ctc_network_has_a_table_of_its_own(tmp_path: Path) -> None:
-    whole = adapter_network(tmp_path)
-    network = CtcNetwork(whole.adapter, whole.embeddings)
-    assert torch.equal(network.embeddings, whole.embeddings)
-    network.embeddings.data += 1
-    assert not torch.equal(network.embeddings, whole.embeddings)
-    assert network.embeddings.requires_grad
-    assert network.blank == whole.blank == len(IDS)
 
 
 def by_file(folder: Path, network: Any) -> AdapterHead | CtcHead:
@@ -185,6 +181,14 @@ def near_the_best(logits: Array, chosen: Array) -> None:
     assert (lacking == 0).mean() > 0.8
 
 
+def check_sketch(found: Array, logits: Array, positions: int) -> None:
+    """Four tokens a position, each a letter's or the blank."""
+    assert found.shape == (1, 4 * positions)
+    tokens = [*LETTERS, BLANK]
+    near_the_best(logits, np.array([tokens.index(token) for token in found[0]]))
+    assert len(set(found[0])) > 5
+
+
 @pytest.fixture(scope="module")
 def adapter(tmp_path_factory: pytest.TempPathFactory) -> tuple[AdapterNetwork, Path]:
     folder = tmp_path_factory.mktemp("adapter")
@@ -206,7 +210,7 @@ def test_the_graph_of_an_adapter_says_the_same(
     with torch.no_grad():
         memory = network.memory(encoding, mask)
         audio = network.audio(memory)
-        sketch = network.places(memory)[0].numpy()
+        sketch = network.sketch(memory)[0].numpy()
     for layer, (key, value) in enumerate(audio):
         for kind, unpack, wanted in (("k", unpack_key, key), ("v", unpack_value, value)):
             made = unpack(
@@ -215,8 +219,7 @@ def test_the_graph_of_an_adapter_says_the_same(
             expected = wanted[0].numpy()
             assert made.shape == expected.shape
             assert np.abs(made - expected).mean() < 0.05 * expected.std()
-    assert found["sketch"].shape == (1, positions)
-    near_the_best(sketch, found["sketch"][0])
+    check_sketch(found["sketch"], sketch, positions)
 
 
 def test_the_graph_of_the_decoder_says_the_same(adapter: tuple[AdapterNetwork, Path]) -> None:
@@ -255,10 +258,10 @@ def test_the_graph_of_a_ctc_head_says_the_same(tmp_path: Path, positions: int) -
     network = ctc_network(tmp_path)
     head = by_file(tmp_path, network)
     assert isinstance(head, CtcHead)
-    write_ctc_encoder(head, tmp_path / "encoder.onnx")
+    write_ctc_encoder(head, BLANK, tmp_path / "encoder.onnx")
     encoding, mask = windows(positions)
     found = ran(tmp_path / "encoder.onnx", encoding)
     with torch.no_grad():
-        logits = network.places(network.memory(encoding, mask))[0].numpy()
+        logits = network.sketch(network.memory(encoding, mask))[0].numpy()
     assert list(found) == ["sketch"]
-    near_the_best(logits, found["sketch"][0])
+    check_sketch(found["sketch"], logits, positions)

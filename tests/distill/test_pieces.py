@@ -102,6 +102,20 @@ def test_texts_are_cut_there_and_back(target: Words, init: Words, tmp_path: Path
     assert cutter.pieces([]) == cutter.target_tokens([]) == []
 
 
+def test_letters_are_the_single_bytes_that_texts_are_made_of(
+    target: Words, init: Words, tmp_path: Path
+) -> None:
+    texts = [target.cut(" cat", " sat"), target.cut(" mat", "!"), target.cut("!", "z", "z", "!")]
+    pieces = chosen(target, init, 262, *texts)
+    # " " and "a" three times, "t" in three words, "!" alone; the others less than that.
+    assert {pieces.vocabulary.pieces[i] for i in pieces.letters} == {b" ", b"a", b"t", b"!"}
+    cutter = Cutter(pieces, target.bundle, tmp_path)
+    letters = cutter.letters(target.cut(" catch", "!"))
+    said = b"".join(pieces.vocabulary.pieces[pieces.letters[letter]] for letter in letters)
+    assert said == b" at!"
+    assert cutter.letters([0, 1]) == []
+
+
 def test_specials_say_nothing(target: Words, init: Words, tmp_path: Path) -> None:
     pieces = chosen(target, init, 262)
     cutter = Cutter(pieces, target.bundle, tmp_path)

@@ -13,7 +13,7 @@ from as2d_cli.distill.cache import Cache
 
 torch = pytest.importorskip("torch")
 
-from as2d_cli.distill.batches import Batch, batches  # noqa: E402
+from as2d_cli.distill.batches import NO_TEXT, Batch, batches  # noqa: E402
 from as2d_cli.distill.network import Adapter  # noqa: E402
 from as2d_cli.distill.ridge import fit_ridge  # noqa: E402
 
@@ -41,7 +41,7 @@ def made(folder: Path, noise: float) -> tuple[list[Batch], Adapter, Adapter]:
         hints = hints + noise * random.standard_normal(hints.shape)
         cache.add(str(index), False, 1.0, (1,), encoding, hints.astype(np.float16))
     groups = [list(range(15)), list(range(15, WINDOWS))]
-    return list(batches(cache, cache.entries, [[1]] * WINDOWS, groups)), adapter, true
+    return list(batches(cache, cache.entries, [NO_TEXT] * WINDOWS, groups)), adapter, true
 
 
 def outputs(adapter: Adapter, found: list[Batch]) -> tuple[Array, Array]:
