@@ -76,7 +76,7 @@ def test_lines_where_no_bar_can_be_drawn(term: str) -> None:
 def test_collecting_is_told_of_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     progress, _, err = made()
     clock = iter([100.0, 100.0, 120.0, 129.0, 131.0, 131.0, 140.0])
-    monkeypatch.setattr(distill_progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(f"{distill_progress.__name__}.time.monotonic", lambda: next(clock))
     with progress:
         for hours in range(5):
             progress.collected(hours * 3600.0, 36_000.0)
