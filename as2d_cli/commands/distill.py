@@ -67,7 +67,7 @@ def _distill(
     blocks: Annotated[int, typer.Option(min=0, max=8, help="Blocks of the adapter.")] = 2,
     pieces: Annotated[
         int, typer.Option(min=512, max=50_000, help="Tokens that the head knows.")
-    ] = 8192,
+    ] = 16384,
     passes: Annotated[
         str, typer.Option(metavar="A,B", help="Passes of the adapter alone, and of the whole.")
     ] = "6,18",

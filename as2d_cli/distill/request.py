@@ -47,7 +47,7 @@ class DistillRequest:
     method: str = "adapter"
     layers: tuple[int, ...] = (0, 1, 2, 3)
     blocks: int = 2
-    pieces: int = 8192
+    pieces: int = 16384
     passes: tuple[int, int] = (6, 18)
     seed: int = 0
     threads: int = 0
