@@ -86,6 +86,12 @@ TABLE: list[tuple[list[str], int, str, str]] = [
         "",
         "as2d: --budget 99 is out of range; choose 1 to 31\n",
     ),
+    (
+        ["transcribe", "--windows", "17", "clip.wav"],
+        2,
+        "",
+        "as2d: --windows 17 is out of range; choose 1 to 16\n",
+    ),
     (["transcribe", "--budget", "x", "y"], 2, "", "as2d: invalid value for '--budget': "),
     (["transcribe", "--max-tokens", "0", "x"], 2, "", "as2d: --max-tokens 0 is out of range; "),
     (["transcribe", "-", "-"], 2, "", "as2d: standard input ('-') can be read only once; name"),

@@ -33,6 +33,15 @@ def test_each_method_takes_what_it_needs() -> None:
     ]
 
 
+def test_windows_are_of_methods_that_can() -> None:
+    found = contenders(
+        ["as2d", "pearl", "batched"], ["x"], [8], [1, 3], ceilings=[], row_invariance="any"
+    )
+    labels = [contender.label for contender in found]
+    assert labels == ["target", "as2d x 8", "as2d x 8 x3", "pearl x 8", "batched 8"]
+    assert [contender.windows for contender in found] == [1, 1, 3, 1, 1]
+
+
 def test_nothing_is_run_twice() -> None:
     assert labels(["as2d", "as2d"], ["x", "x"], [4, 4]) == ["target", "as2d x 4"]
 

@@ -63,6 +63,24 @@ def test_a_budget_is_of_candidates_or_of_windows() -> None:
     assert make_plan("auto", 31, machine=LAPTOP).budget == 31
 
 
+def test_a_drafter_without_an_encoder_is_worth_its_steps_everywhere() -> None:
+    for machine in (TWO, ONE):
+        plan = make_plan("auto", shares_encoder=True, machine=machine)
+        assert (plan.method, plan.budget, plan.windows) == ("as2d", 8, 3)
+    plan = make_plan("auto", shares_encoder=True, machine=LAPTOP)
+    assert (plan.method, plan.windows) == ("as2d", 1)
+    assert make_plan("target", shares_encoder=True, machine=TWO).method == "target"
+
+
+def test_windows_are_of_methods_that_can() -> None:
+    assert make_plan("as2d", machine=TWO).windows == 1
+    assert make_plan("as2d", windows=4, machine=TWO).windows == 4
+    assert make_plan("lookup", windows=4, machine=TWO).windows == 4
+    for method in ("target", "coupled", "adaptive", "pearl", "batched"):
+        assert make_plan(method, windows=4, machine=TWO).windows == 1, method
+    assert make_plan("auto", windows=2, shares_encoder=True, machine=TWO).windows == 2
+
+
 def test_every_method_has_a_plan_on_every_machine() -> None:
     for method in METHODS:
         for machine in (LAPTOP, PHONE_4_4, PHONE_1_3_4, PHONE_2_6, TWO, ONE, SERVER):
