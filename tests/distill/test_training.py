@@ -142,7 +142,8 @@ class Whole:
 
 
 def whole_run(cache: Cache, folder: Path, **more: Any) -> Whole:
-    judge, told = Judging(), []
+    judge = Judging()
+    told: list[Point] = []
     run = trainer(cache, folder, judge, SCHEDULE, **more)
     run.train(told.append)
     return Whole(folder, told, without_seconds(run.curve), weights_of(run.network), judge.shown)
