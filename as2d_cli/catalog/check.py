@@ -141,7 +141,7 @@ def _interface(bundle: Bundle, graphs: _Graphs) -> CheckResult:
             [*results, *(f"present_{name}" for name in cache)],
         )
     elif bundle.family == HEAD:
-        wanted = (["encoding"], ["tokens"]) * 2  # One graph in both places.
+        wanted = (["encoding"], ["sketch"]) * 2  # One graph in both places.
     else:
         kinds = [
             f"{layer}.{side}.{part}"

@@ -34,10 +34,13 @@ Network = AdapterNetwork | CtcNetwork
 _EARLY_SKETCH_WEIGHT = 0.1  # of the sketch's loss while only the adapter is trained ...
 _SKETCH_WEIGHT = 0.3  # ... and while the whole is
 _HINT_WEIGHT = 0.02  # of the adapter's error while the whole is trained
-_NOISE = 0.08  # share of the history's tokens that are replaced by others
+_NOISE = 0.05  # share of the history's tokens that are replaced by others
 _SMOOTHING = 0.05
 _MASKED = 0.05  # share of the positions whose encoder output is hidden while training
 _MOST_AVERAGED = 0.998  # decay of the running mean of the weights, which is what is judged
+# The decoder's rate over the adapter's: hours of audio teach the new parts, but would only make the
+# decoder forget what it knows of the language.
+_SLOWER = 0.03
 _NORM = 1.0  # of the gradient, at most
 
 
@@ -47,14 +50,14 @@ class Schedule:
 
     Attributes:
         adapter_passes, tune_passes: times over all windows in the first and the second part.
-        adapter_rate, tune_rate: peak learning rates; the adapter goes on in the second part with
-            twice its rate.
+        adapter_rate, tune_rate: peak learning rates of adapter and sketch, which are new; those
+            of the decoder are `_SLOWER`.
     """
 
     adapter_passes: int
     tune_passes: int
     adapter_rate: float = 1e-3
-    tune_rate: float = 3e-4
+    tune_rate: float = 5e-4
 
     @property
     def passes(self) -> int:
@@ -251,8 +254,8 @@ class Trainer:
         rise = min(1.0, done / 0.5)
         rate = peak * rise * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1.0, done / whole))))
         adapter, rest = self._optimizer.param_groups
-        adapter["lr"] = rate if first else 2 * rate
-        rest["lr"] = 0.0 if first else rate
+        adapter["lr"] = rate
+        rest["lr"] = 0.0 if first else rate * _SLOWER
 
     def _groups(self) -> list[dict[str, Any]]:
         # What is new goes faster than what is known to work.

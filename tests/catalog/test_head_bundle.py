@@ -12,12 +12,21 @@ import pytest
 
 from as2d_cli.catalog.build import Recipe, build, revision
 from as2d_cli.catalog.bundle import DESCRIPTION, Bundle, BundleError, sha256_of
-from as2d_cli.catalog.graphs.head import WINDOW_POSITIONS
+from as2d_cli.catalog.graphs.head import PLACES, WINDOW_POSITIONS
 from as2d_cli.catalog.probe import measure_row_invariance
 from as2d_cli.catalog.runtime import GraphError, open_session
 from as2d_cli.catalog.vocabulary import Vocabulary
 from as2d_cli.catalog.weights.head import HeadFile, write_head
-from tests.catalog.heads import CONTEXT, HEADS, LAYERS, TEXT, WIDTH, adapter_head, ctc_head
+from tests.catalog.heads import (
+    CONTEXT,
+    HEADS,
+    LAYERS,
+    LETTERS,
+    TEXT,
+    WIDTH,
+    adapter_head,
+    ctc_head,
+)
 from tests.catalog.material import WIDTH as ENCODING_WIDTH
 from tests.catalog.material import put, whisper_files
 
@@ -72,8 +81,8 @@ def test_a_ctc_heads_bundle_says_what_it_is(ctc: Bundle) -> None:
     assert (ctc.kind, ctc.encoder, ctc.decoder) == ("ctc", "encoder.onnx", "encoder.onnx")
     assert (ctc.layers, ctc.heads, ctc.head_size, ctc.context) == (0, 0, 0, 0)
     assert not ctc.tokens
-    assert ctc.vocabulary() == Vocabulary((*TEXT, b""), merge_ranks=False)
-    assert ctc.vocabulary_size == len(TEXT) + 1
+    assert ctc.vocabulary() == Vocabulary((*TEXT, *[b""] * 4), merge_ranks=False)
+    assert ctc.vocabulary_size == len(TEXT) + 4
     files = [record.name for record in ctc.files]
     assert files == ["encoder.onnx", "encoder.data", "vocabulary.bin"]
 
@@ -89,6 +98,9 @@ def test_the_adapters_encoder_feeds_its_decoder(adapter: Bundle) -> None:
     cross = dict(zip(names, encoder.run(None, {"encoding": lines(2)}), strict=True))
     assert cross["cross_k_0"].shape == (HEADS, 2, WIDTH // HEADS // 4, 16, 4)
     shape = (1, HEADS, CONTEXT, WIDTH // HEADS)
+    sketch = cross.pop("sketch")
+    assert sketch.shape == (1, 2 * 16 * PLACES)
+    assert set(sketch[0].tolist()) <= {*range(LETTERS), adapter.vocabulary_size}
     feeds = {name: values[None] for name, values in cross.items()}
     for layer in range(LAYERS):
         for kind in "kv":
@@ -102,11 +114,11 @@ def test_the_adapters_encoder_feeds_its_decoder(adapter: Bundle) -> None:
     assert 0 <= chosen.min() <= chosen.max() < adapter.vocabulary_size
 
 
-def test_a_ctc_head_says_two_tokens_for_four_lines(ctc: Bundle) -> None:
-    (tokens,) = open_session(ctc.encoder_path).run(None, {"encoding": lines(3)})
-    assert tokens.shape == (1, 96)
-    assert len(set(tokens[0].tolist())) > 1
-    assert 0 <= tokens.min() <= tokens.max() < ctc.vocabulary_size
+def test_a_ctc_head_says_a_letter_or_the_blank_for_every_line(ctc: Bundle) -> None:
+    (letters,) = open_session(ctc.encoder_path).run(None, {"encoding": lines(3)})
+    assert letters.shape == (1, 192)
+    assert len(set(letters[0].tolist())) > 1
+    assert set(letters[0].tolist()) <= {*range(LETTERS), ctc.vocabulary_size - 1}
 
 
 def test_a_head_for_another_target_than_expected(tmp_path: Path) -> None:

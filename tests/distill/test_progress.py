@@ -12,6 +12,7 @@ pytest.importorskip("torch")
 
 from as2d_cli.distill.training import Point
 from as2d_cli.environment import Environment, Output
+from as2d_cli.output import distill_progress
 from as2d_cli.output.distill_progress import DistillProgress
 
 RIDGE = Point(0, "ridge", float("nan"), {4: 1.5, 8: 1.75, 16: 2.0}, {4: 1.25}, 0.0)
@@ -75,7 +76,7 @@ def test_lines_where_no_bar_can_be_drawn(term: str) -> None:
 def test_collecting_is_told_of_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     progress, _, err = made()
     clock = iter([100.0, 100.0, 120.0, 129.0, 131.0, 131.0, 140.0])
-    monkeypatch.setattr("as2d_cli.output.distill_progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr(f"{distill_progress.__name__}.time.monotonic", lambda: next(clock))
     with progress:
         for hours in range(5):
             progress.collected(hours * 3600.0, 36_000.0)

@@ -181,19 +181,19 @@ class GraphBuilder:
         return f"{stem}_{self._count}"
 
 
-def quantise_outputs(weight: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
+def quantise_outputs(weight: Floats, most: int = 127) -> tuple[npt.NDArray[np.int8], Floats]:
     """Symmetric int8 weights with one scale per output, from float32 [outputs, inputs].
 
     Returns:
-        int8 [outputs, inputs] in -127..127, scales [outputs].
+        int8 [outputs, inputs] in -most..most, scales [outputs].
     """
     peaks = np.maximum(weight.max(axis=1), -weight.min(axis=1))
-    scales = peaks.astype(np.float32) / np.float32(127.0)
+    scales = peaks.astype(np.float32) / np.float32(most)
     scales[scales == 0.0] = 1.0
     steps = weight / scales[:, None]
     # In place: the table of all tokens is large.
     np.rint(steps, out=steps)
-    np.clip(steps, -127, 127, out=steps)
+    np.clip(steps, -most, most, out=steps)
     return steps.astype(np.int8), scales
 
 

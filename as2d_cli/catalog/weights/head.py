@@ -4,8 +4,9 @@ A zip archive of arrays, one ``.npy`` each, as numpy's ``savez_compressed`` writ
 
 - ``about``: a JSON object, as bytes: format (1), kind, target, encoding_width, id, languages,
   licence, and of an adapter heads.
-- NAME.weight int8 [outputs, inputs], NAME.scale float32 [outputs] and, where there is one,
-  NAME.bias float32 [outputs] for each linear layer; NAME.gamma and NAME.beta float32 for each norm.
+- NAME.weight int8 [outputs, inputs] within -31..31 (six bits are enough for drafts, and pack to
+  five), NAME.scale float32 [outputs] and, where there is one, NAME.bias float32 [outputs] for each
+  linear layer; NAME.gamma and NAME.beta float32 for each norm.
 - ``decoder.positions`` float16 [context, width] of an adapter.
 - ``pieces`` uint8, the bytes of all tokens one after another, ``piece_lengths`` uint16.
 
@@ -54,6 +55,7 @@ SPECIALS = ("start", "no_timestamps", "end")
 Array = npt.NDArray[Any]
 
 _FORMAT = 1
+_MOST = 31  # of a weight
 # Of the archive and of what is in it: several times what a head, which is to be small, can use.
 _MOST_BYTES = 64 << 20
 _MOST_ABOUT = 1 << 16
@@ -103,7 +105,7 @@ def write_head(path: Path, file: HeadFile) -> None:
 
 
 def read_head(path: Path) -> HeadFile:
-    """Read ``path``; weights are float32, and give the integers of the file when quantised again.
+    """Read ``path``; weights are float32, and give the same file when written again.
 
     Raises:
         WeightsError: the file is missing, broken, or of another kind.
@@ -189,7 +191,7 @@ class _Writer:
         self.arrays[f"{name}.beta"] = np.ascontiguousarray(norm.beta, np.float32)
 
     def _linear(self, name: str, linear: Linear) -> None:
-        weight, scale = quantise_outputs(linear.weight)
+        weight, scale = quantise_outputs(linear.weight, _MOST)
         self.arrays[f"{name}.weight"] = np.ascontiguousarray(weight)
         self.arrays[f"{name}.scale"] = scale
         if linear.bias is not None:
@@ -221,9 +223,9 @@ class _Reader:
             head = CtcHead(adapter, sketch)
             tokens = None
         pieces = self._pieces(tokens)
+        self._check_specials(pieces)
         if any(letter >= len(pieces) or len(pieces[letter]) != 1 for letter in sketch.letters):
             raise self._error("has letters that are not of one byte")
-        self._check_specials(pieces)
         if self._arrays:
             raise self._error(
                 f"holds '{next(iter(self._arrays))[:60]}', which is no part of a head"

@@ -30,6 +30,7 @@ void AdapterHead::Begin(const Window& window, std::span<const float> encoding) {
   encoded_ = false;
   cached_ = 0;
   sketch_.clear();
+  budget_.emplace(kMostRows - 1);
   const Bundle& bundle = model_->bundle();
   text_ = {bundle.RequiredToken("start"), bundle.RequiredToken("no_timestamps")};
   prompt_ = text_.size();
@@ -59,6 +60,7 @@ bool AdapterHead::Next(std::vector<TokenId>* tokens) {
   const Verdict verdict = Verify(candidates, std::span(next_).subspan(last), model_->end_token(),
                                  most_tokens_ - text_.size(), &fresh);
   cached_ = text_.size() + std::min(verdict.accepted, fresh.size());
+  if (!candidates.empty()) budget_->Observe(candidates.size(), verdict.accepted);
   confidence_ = std::exp(model_->log_probability(last + verdict.accepted));
   for (const TokenId token : fresh) aligner_.PushCommitted(token);
   text_.insert(text_.end(), fresh.begin(), fresh.end());
@@ -101,7 +103,7 @@ std::span<const TokenId> AdapterHead::Candidates() {
   // One token of the step is the decoder's own.
   const std::size_t room = most_tokens_ - text_.size() - 1;
   const std::span<const TokenId> run =
-      aligner_.Candidates(*place, std::min(kMostRows - fresh, room));
+      aligner_.Candidates(*place, std::min({budget_->Next(), kMostRows - fresh, room}));
   const auto outside = std::ranges::find_if(
       run, [&](TokenId token) { return token < 0 || token >= model_->vocabulary_size(); });
   return run.first(static_cast<std::size_t>(outside - run.begin()));

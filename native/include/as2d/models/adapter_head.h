@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "as2d/decode/aligner.h"
+#include "as2d/decode/budget.h"
 #include "as2d/decode/models.h"
 #include "as2d/models/whisper.h"
 #include "as2d/text/retokenizer.h"
@@ -46,6 +48,7 @@ class AdapterHead final : public DraftModel {
   Retokenizer retokenizer_;  // from letters
   const TokenKeys keys_;
   Aligner aligner_;  // of what is said in the sketch
+  std::optional<AdaptiveBudget> budget_;
   std::span<const float> heard_;
   std::vector<TokenId> sketch_;
   std::size_t prompt_ = 0;       // its length
