@@ -174,11 +174,11 @@ def ran(path: Path, encoding: Any) -> dict[str, Array]:
 
 
 def near_the_best(logits: Array, chosen: Array) -> None:
-    """What int8 weights choose is the likeliest, or as good as that."""
+    """What weights of a few bits choose is the likeliest, or as good as that."""
     rows = np.arange(len(logits))
     lacking = logits.max(-1) - logits[rows, chosen]
     assert lacking.max() < 0.25 * logits.std()
-    assert (lacking == 0).mean() > 0.8
+    assert (lacking == 0).mean() > 0.6
 
 
 def check_sketch(found: Array, logits: Array, positions: int) -> None:
