@@ -158,13 +158,29 @@ def test_a_step_after_the_cache_is_as_all_at_once(tmp_path: Path) -> None:
         torch.testing.assert_close(pair[1], expected[1])
 
 
-def by_file(folder: Path, network: Any) -> AdapterHead | CtcHead:
-    """The head as it is read again from its weights file."""
-    write_head(folder / "head.npz", head_file(network, PIECES, TARGET, "mine"))
-    file = read_head(folder / "head.npz")
+def head_of(network: Any) -> AdapterHead | CtcHead:
+    return head_file(network, PIECES, TARGET, "mine").head
+
+
+@pytest.mark.parametrize("make", [adapter_network, ctc_network])
+def test_a_head_is_read_again_as_it_was_written(tmp_path: Path, make: Any) -> None:
+    written = head_file(make(tmp_path), PIECES, TARGET, "mine")
+    write_head(tmp_path / "head.npz", written)
+    file = read_head(tmp_path / "head.npz")
     assert (file.id, file.target, file.languages, file.licence) == ("mine", "tiny", ("en",), "MIT")
     assert file.pieces == PIECES.vocabulary.pieces
-    return file.head
+    assert file.encoding_width == ENCODING_WIDTH
+    assert type(file.head) is type(written.head)
+    assert file.head.sketch.letters == LETTERS
+    for found, expected in (
+        (file.head.adapter.join, written.head.adapter.join),
+        (file.head.adapter.blocks[1].convolution, written.head.adapter.blocks[1].convolution),
+        (file.head.sketch.output, written.head.sketch.output),
+    ):
+        # Of the largest weight of an output, one step of its few bits.
+        step = np.abs(expected.weight).max(1, keepdims=True) / 31
+        assert (np.abs(found.weight - expected.weight) <= step).all()
+        np.testing.assert_array_equal(cast(Array, found.bias), cast(Array, expected.bias))
 
 
 def ran(path: Path, encoding: Any) -> dict[str, Array]:
@@ -193,7 +209,7 @@ def check_sketch(found: Array, logits: Array, positions: int) -> None:
 def adapter(tmp_path_factory: pytest.TempPathFactory) -> tuple[AdapterNetwork, Path]:
     folder = tmp_path_factory.mktemp("adapter")
     network = adapter_network(folder)
-    head = by_file(folder, network)
+    head = head_of(network)
     assert isinstance(head, AdapterHead)
     write_adapter_encoder(head, folder / "encoder.onnx")
     write_decoder(head, folder / "decoder.onnx", [])
@@ -256,7 +272,7 @@ def test_the_graph_of_the_decoder_says_the_same(adapter: tuple[AdapterNetwork, P
 @pytest.mark.parametrize("positions", [16, 48])
 def test_the_graph_of_a_ctc_head_says_the_same(tmp_path: Path, positions: int) -> None:
     network = ctc_network(tmp_path)
-    head = by_file(tmp_path, network)
+    head = head_of(network)
     assert isinstance(head, CtcHead)
     write_ctc_encoder(head, BLANK, tmp_path / "encoder.onnx")
     encoding, mask = windows(positions)
