@@ -29,7 +29,7 @@ Groups = list[list[int]]
 IGNORED = -100
 """A token that is none: beyond the end of a text."""
 
-_POSITIONS = 4500
+_POSITIONS = 9000
 """Positions in a batch: a dozen windows of half a minute, hundreds of short ones."""
 
 _MOST_WINDOWS = 48

@@ -12,7 +12,7 @@ import pytest
 
 from as2d_cli.catalog.build import Recipe, build, revision
 from as2d_cli.catalog.bundle import DESCRIPTION, Bundle, BundleError, sha256_of
-from as2d_cli.catalog.graphs.head import PLACES, WINDOW_POSITIONS
+from as2d_cli.catalog.graphs.head import PLACES, POOL, TILE, WINDOW_POSITIONS
 from as2d_cli.catalog.probe import measure_row_invariance
 from as2d_cli.catalog.runtime import GraphError, open_session
 from as2d_cli.catalog.vocabulary import Vocabulary
@@ -63,7 +63,7 @@ def test_an_adapters_bundle_says_what_it_is(adapter: Bundle) -> None:
     assert (adapter.id, adapter.family, adapter.role) == ("mine", "head", "drafter")
     assert (adapter.kind, adapter.target, adapter.builder) == ("adapter", "tiny", revision("head"))
     assert (adapter.licence, adapter.languages) == ("MIT", ("en", "de"))
-    assert (adapter.encoding_width, adapter.frames_per_position) == (ENCODING_WIDTH, 4)
+    assert (adapter.encoding_width, adapter.frames_per_position) == (ENCODING_WIDTH, POOL)
     assert (adapter.layers, adapter.heads, adapter.head_size) == (LAYERS, HEADS, WIDTH // HEADS)
     assert (adapter.width, adapter.context) == (WIDTH, CONTEXT)
     first = len(TEXT)
@@ -72,7 +72,7 @@ def test_an_adapters_bundle_says_what_it_is(adapter: Bundle) -> None:
     assert adapter.vocabulary() == Vocabulary((*TEXT, b"", b"", b""), merge_ranks=False)
     assert adapter.row_invariance == "any"
     lines = (adapter.path / DESCRIPTION).read_text().splitlines()
-    for line in ("kind: adapter", "target: tiny", "encoding_width: 32", "frames_per_position: 4"):
+    for line in ("kind: adapter", "target: tiny", "encoding_width: 32", f"frames_per_position: {POOL}"):
         assert line in lines
 
 
@@ -89,7 +89,7 @@ def test_a_ctc_heads_bundle_says_what_it_is(ctc: Bundle) -> None:
 
 def lines(tiles: int) -> Any:
     random = np.random.default_rng(3)
-    return random.standard_normal((1, 64 * tiles, ENCODING_WIDTH)).astype(np.float32)
+    return random.standard_normal((1, TILE * tiles, ENCODING_WIDTH)).astype(np.float32)
 
 
 def test_the_adapters_encoder_feeds_its_decoder(adapter: Bundle) -> None:
@@ -116,7 +116,7 @@ def test_the_adapters_encoder_feeds_its_decoder(adapter: Bundle) -> None:
 
 def test_a_ctc_head_says_a_letter_or_the_blank_for_every_line(ctc: Bundle) -> None:
     (letters,) = open_session(ctc.encoder_path).run(None, {"encoding": lines(3)})
-    assert letters.shape == (1, 192)
+    assert letters.shape == (1, 3 * TILE)
     assert len(set(letters[0].tolist())) > 1
     assert set(letters[0].tolist()) <= {*range(LETTERS), ctc.vocabulary_size - 1}
 
@@ -132,7 +132,7 @@ def test_a_head_for_another_target_than_expected(tmp_path: Path) -> None:
         (("encoding_width: 32", "encoding_width: wide"), "'encoding_width' is 'wide'"),
         (("kind: adapter\n", ""), "0 lines for 'kind'"),
         (("target: tiny\n", "target: tiny\ntarget: large\n"), "2 lines for 'target'"),
-        (("frames_per_position: 4\n", ""), "0 lines for 'frames_per_position'"),
+        ((f"frames_per_position: {POOL}\n", ""), "0 lines for 'frames_per_position'"),
     ],
 )
 def test_a_heads_text_that_was_edited(

@@ -15,16 +15,16 @@ from as2d_cli.catalog.graphs.whisper import (
     cross_projections,
 )
 
-POOL = 4
+POOL = 2
 """Lines of the target's encoder output that become one position of the head."""
 
-PLACES = 4
+PLACES = POOL
 """Places of a position in which a sketch may tell a letter."""
 
-TILE = 64
+TILE = 16 * POOL
 """Lines are filled up with zeros to a multiple of this: a tile of 16 positions."""
 
-WINDOW_POSITIONS = 384
+WINDOW_POSITIONS = -(-1500 // TILE) * 16
 """Positions of a full window: 1500 lines, filled up."""
 
 SILENCE_LINES = 50

@@ -19,11 +19,6 @@ constexpr std::size_t kTileSamples = kTilePositions * kPositionSamples;
 // Words at the very end of the audio come out worse without it.
 constexpr std::size_t kSilenceAfter = 16000;
 
-/// Places of the sketch of so many tiles: four in each of a tile's positions.
-std::int64_t SketchPlaces(std::size_t tiles) {
-  return static_cast<std::int64_t>(tiles * kTilePositions * 4);
-}
-
 EncoderInput InputOf(const Bundle& bundle, const Session& encoder, std::size_t window_samples) {
   if (bundle.Text("family") == "head") return HeadInput(bundle, encoder);
   return EncoderInput(
@@ -226,6 +221,11 @@ std::int64_t WhisperModel::EncodedPositions() const {
 std::span<const float> WhisperModel::encoding() const {
   const auto positions = static_cast<std::size_t>(EncodedPositions());
   return encoding_.values<float>().first(positions * encoding_width());
+}
+
+/// Of the sketch of so many tiles: one for every line.
+std::int64_t WhisperModel::SketchPlaces(std::size_t tiles) const {
+  return static_cast<std::int64_t>(input_.EntriesOf(tiles));
 }
 
 std::span<const std::int64_t> WhisperModel::sketch() const {

@@ -91,6 +91,7 @@ class WhisperModel {
   Binding& EncoderOf(int slot);
   void RunEncoder(std::span<const float> heard, std::size_t tiles, int slot);
   std::int64_t EncodedPositions() const;
+  std::int64_t SketchPlaces(std::size_t tiles) const;
 
   const Bundle bundle_;
   const int context_;
