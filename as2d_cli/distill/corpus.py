@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from as2d_cli.audio.decode import AudioFile
 from as2d_cli.audio.downmix import Samples
 from as2d_cli.audio.windows import RATE, AudioWindow, is_silent, windows
+from as2d_cli.distill.chance import chance_of, rank
 from as2d_cli.errors import As2dError, ExitStatus
 
 __all__ = ["Recording", "Speech", "find_recordings", "portions", "speech"]
@@ -84,23 +84,10 @@ def find_recordings(
             status=ExitStatus.USAGE,
         )
     if not kept:
-        names = _groups_to_hold_out(found, seed)
-        found = [
-            Recording(r.path, r.name, r.group, held_out=(r.group if names else r.name) in names)
-            for r in found
-        ]
-        if not names:
-            last = max(1, round(len(found) * HELD_OUT))
-            if len(found) < 2:
-                raise As2dError(
-                    f"{folders[0]}: one recording is not enough to train on and to judge by",
-                    remedy="add more, or name some with --held-out",
-                    status=ExitStatus.USAGE,
-                )
-            ordered = sorted(found, key=lambda r: _rank(r.name, seed))
-            spared = {r.name for r in ordered[:last]}
-            found = [Recording(r.path, r.name, r.group, r.name in spared) for r in found]
-    return sorted([*found, *kept], key=lambda r: _rank(r.name, seed))
+        groups = _groups_to_hold_out(found, seed)
+        spared = set() if groups else _names_to_hold_out(found, folders[0], seed)
+        found = [replace(r, held_out=r.group in groups or r.name in spared) for r in found]
+    return sorted([*found, *kept], key=lambda r: rank(r.name, seed))
 
 
 def portions(recordings: Sequence[Recording], seed: int) -> list[list[Recording]]:
@@ -111,7 +98,7 @@ def portions(recordings: Sequence[Recording], seed: int) -> list[list[Recording]
     cut = [
         group[i : i + _PORTION] for group in groups.values() for i in range(0, len(group), _PORTION)
     ]
-    return sorted(cut, key=lambda portion: _rank(portion[0].name, seed))
+    return sorted(cut, key=lambda portion: rank(portion[0].name, seed))
 
 
 def speech(
@@ -128,7 +115,7 @@ def speech(
     held: list[Samples] = []
     name, wanted = "", 0
     for recording in portion:
-        random = np.random.default_rng(int.from_bytes(_rank(recording.name, seed)[:8], "little"))
+        random = chance_of(recording.name, seed)
         for window in _windows(recording, warn):
             one = f"{recording.name}#{window.index}"
             count = len(window.samples)
@@ -197,6 +184,18 @@ def _name(path: Path, folder: Path) -> str:
     return (Path(folder.resolve().name) / path.relative_to(folder)).as_posix()
 
 
+def _names_to_hold_out(recordings: Sequence[Recording], folder: Path, seed: int) -> set[str]:
+    """About a twentieth of the recordings of one group."""
+    if len(recordings) < 2:
+        raise As2dError(
+            f"{folder}: one recording is not enough to train on and to judge by",
+            remedy="add more, or name some with --held-out",
+            status=ExitStatus.USAGE,
+        )
+    last = max(1, round(len(recordings) * HELD_OUT))
+    return set(sorted((r.name for r in recordings), key=lambda name: rank(name, seed))[:last])
+
+
 def _groups_to_hold_out(recordings: Sequence[Recording], seed: int) -> set[str]:
     """Groups of about a twentieth of all recordings; none if there is only one group."""
     sizes: dict[str, int] = {}
@@ -207,13 +206,9 @@ def _groups_to_hold_out(recordings: Sequence[Recording], seed: int) -> set[str]:
     wanted = len(recordings) * HELD_OUT
     chosen: set[str] = set()
     count = 0
-    for group in sorted(sizes, key=lambda name: _rank(name, seed)):
+    for group in sorted(sizes, key=lambda name: rank(name, seed)):
         # A group of half of all would leave too little.
         if count < wanted and sizes[group] <= max(wanted * 2, 1):
             chosen.add(group)
             count += sizes[group]
     return chosen or {min(sizes, key=lambda name: (sizes[name], name))}
-
-
-def _rank(name: str, seed: int) -> bytes:
-    return hashlib.sha256(f"{seed}/{name}".encode("utf-8", "surrogateescape")).digest()

@@ -15,7 +15,7 @@ from as2d_cli.distill.cache import Cache, Entry
 from as2d_cli.distill.network import AdapterNetwork, CtcNetwork, TextCache
 from as2d_cli.distill.pieces import Cutter, Pieces
 
-__all__ = ["BUDGETS", "Judge", "draft_by_adapter", "draft_by_sketch"]
+__all__ = ["BUDGETS", "Judge", "draft_by_adapter", "draft_by_sketch", "most_tokens"]
 
 BUDGETS = (4, 8, 16)
 """Most candidates of a verify step, for which a checkpoint is judged; the middle one chooses."""
@@ -23,6 +23,12 @@ BUDGETS = (4, 8, 16)
 # As native/src/models/whisper.cc ends a draft.
 _TOKENS_PER_SECOND = 7
 _SPARE_TOKENS = 12
+
+
+def most_tokens(seconds: float) -> int:
+    """Of a text of so much audio: one that says more is in a loop."""
+    return int(_SPARE_TOKENS + _TOKENS_PER_SECOND * seconds)
+
 
 Draft = Callable[[Batch, Sequence[float]], list[list[int]]]
 """Pieces drafted for every window of a batch, given its seconds."""
@@ -63,7 +69,7 @@ def draft_by_adapter(network: AdapterNetwork, pieces: Pieces) -> Draft:
     def draft(batch: Batch, seconds: Sequence[float]) -> list[list[int]]:
         network.eval()
         windows = len(batch.mask)
-        most = [int(_SPARE_TOKENS + _TOKENS_PER_SECOND * s) for s in seconds]
+        most = [most_tokens(s) for s in seconds]
         said: list[list[int]] = [[] for _ in range(windows)]
         open_ = set(range(windows))
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):

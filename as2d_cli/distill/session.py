@@ -22,7 +22,7 @@ from as2d_cli.distill.batches import Text, batches, group_windows
 from as2d_cli.distill.cache import Cache, Entry
 from as2d_cli.distill.collect import Collector, collect
 from as2d_cli.distill.corpus import find_recordings, portions
-from as2d_cli.distill.drafting import Draft, Judge, draft_by_adapter, draft_by_sketch
+from as2d_cli.distill.drafting import Draft, Judge, draft_by_adapter, draft_by_sketch, most_tokens
 from as2d_cli.distill.export import head_file
 from as2d_cli.distill.network import AdapterNetwork, CtcNetwork
 from as2d_cli.distill.pieces import Cutter, Pieces, choose_pieces
@@ -42,10 +42,6 @@ _CONTEXT = 256
 
 _MOST_JUDGED = 100
 """Held-out windows that every pass is judged by."""
-
-# A text with more is a loop: fast speech has five tokens a second.
-_TOKENS_PER_SECOND = 7
-_SPARE_TOKENS = 12
 
 
 def distill(request: DistillRequest, store: Store, watch: Watch) -> dict[str, Any]:
@@ -187,7 +183,7 @@ def _usable(cache: Cache, request: DistillRequest) -> tuple[list[Entry], list[En
     good = [
         entry
         for entry in sorted(cache.entries, key=lambda entry: entry.name)
-        if 1 < len(entry.tokens) <= _SPARE_TOKENS + _TOKENS_PER_SECOND * entry.seconds
+        if 1 < len(entry.tokens) <= most_tokens(entry.seconds)
     ]
     train = [entry for entry in good if not entry.held_out]
     held = [entry for entry in good if entry.held_out]

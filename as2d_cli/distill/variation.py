@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from as2d_cli.audio.decode import AudioFile
 from as2d_cli.audio.downmix import Samples
+from as2d_cli.distill.chance import chance_of
 from as2d_cli.errors import As2dError, ExitStatus
 
 __all__ = ["Variation"]
@@ -42,8 +42,7 @@ class Variation:
         A third get another speed, and with it another pitch; half stay without noise, room or
         telephone.
         """
-        digest = hashlib.sha256(f"{self._seed}/{name}".encode("utf-8", "surrogateescape")).digest()
-        random = np.random.default_rng(int.from_bytes(digest[:8], "little"))
+        random = chance_of(name, self._seed)
         if random.random() < 1 / 3:
             samples = _at_speed(samples, random.uniform(*_SPEEDS))
         kind = random.random()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Column
+from rich.progress import Progress, TaskID, TextColumn
 
 from as2d_cli.environment import Environment
 from as2d_cli.errors import one_line
+from as2d_cli.output.bar import bar_columns
 from as2d_cli.output.console import terminal_console
 
 __all__ = ["BenchProgress"]
@@ -23,14 +23,7 @@ class BenchProgress:
         self._environment = environment
         self._live = environment.stderr.is_terminal and not environment.dumb
         self._progress = Progress(
-            TextColumn(
-                "{task.description}",
-                markup=False,
-                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
-            ),
-            BarColumn(bar_width=20),
-            TextColumn("{task.percentage:.0f}%"),
-            TimeRemainingColumn(),
+            *bar_columns(),
             TextColumn("left"),
             console=terminal_console(environment),
             auto_refresh=False,

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Column
+from rich.progress import Progress, TaskID
 
 from as2d_cli.distill.training import Point
 from as2d_cli.environment import Environment
 from as2d_cli.errors import one_line
+from as2d_cli.output.bar import bar_columns
 from as2d_cli.output.console import terminal_console
 
 __all__ = ["DistillProgress"]
@@ -33,14 +33,7 @@ class DistillProgress:
         self._said = -_EVERY
         if live:
             self._progress = Progress(
-                TextColumn(
-                    "{task.description}",
-                    markup=False,
-                    table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
-                ),
-                BarColumn(bar_width=20),
-                TextColumn("{task.percentage:.0f}%"),
-                TimeRemainingColumn(),
+                *bar_columns(),
                 console=terminal_console(environment),
                 transient=True,
                 expand=True,

@@ -212,12 +212,11 @@ std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions
   options.coupled = IsCoupled(method);
   if (method == Method::kBatched) options.batch = budget;
   options.batch = options.coupled ? 1 : std::clamp<std::size_t>(options.batch, 1, kMostSlots);
-  if (whisper_) whisper_->ReserveSlots(static_cast<int>(options.batch));
   // One to go on with when the first of a batch is done.
   options.max_lead_windows = static_cast<std::int64_t>(options.batch) + 1;
   options.encode_ahead = drafter && drafter->model->needs_encoding() && !options.coupled;
-  if (options.encode_ahead && whisper_) {
-    whisper_->ReserveSlots(static_cast<int>(options.batch) + 1);
+  if (whisper_) {
+    whisper_->ReserveSlots(static_cast<int>(options.batch) + (options.encode_ahead ? 1 : 0));
   }
   if (drafter) options.enter_draft_lane = Enter(draft_lane_);
   if (NeedsDrafter(method) && !drafter) method = Method::kTarget;
