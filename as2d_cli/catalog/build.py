@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from as2d_cli.catalog.weights.head import HeadFile
 
 # Raised whenever a builder changes what it writes: bundles of another revision are made again.
-_REVISIONS = {"whisper": "whisper-10", "moonshine": "moonshine-1", "head": "head-1"}
+_REVISIONS = {"whisper": "whisper-10", "moonshine": "moonshine-1", "head": "head-2"}
 ENGLISH_ONLY = ("en",)
 VOCABULARY = "vocabulary.bin"
 # Whisper's figures; Moonshine has no fixed window or context, and shares them as upper limits.

@@ -72,7 +72,8 @@ def test_an_adapters_bundle_says_what_it_is(adapter: Bundle) -> None:
     assert adapter.vocabulary() == Vocabulary((*TEXT, b"", b"", b""), merge_ranks=False)
     assert adapter.row_invariance == "any"
     lines = (adapter.path / DESCRIPTION).read_text().splitlines()
-    for line in ("kind: adapter", "target: tiny", "encoding_width: 32", f"frames_per_position: {POOL}"):
+    frames = f"frames_per_position: {POOL}"
+    for line in ("kind: adapter", "target: tiny", "encoding_width: 32", frames):
         assert line in lines
 
 

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from as2d_cli.catalog.graphs.blocks import quantise_outputs
+from as2d_cli.catalog.graphs.head import POOL
 from as2d_cli.catalog.weights.ctranslate2 import WeightsError
 from as2d_cli.catalog.weights.head import HeadFile, read_head, write_head
 from tests.catalog.heads import CONTEXT, WIDTH, adapter_head, ctc_head
@@ -84,7 +85,7 @@ def test_weights_are_quantised_to_the_same_integers_again(seed: int) -> None:
 
 def test_layers_and_their_names(tmp_path: Path) -> None:
     arrays = arrays_of(adapter_head(), tmp_path)
-    assert arrays["adapter.join.weight"].shape == (WIDTH, 4 * ENCODING_WIDTH)
+    assert arrays["adapter.join.weight"].shape == (WIDTH, POOL * ENCODING_WIDTH)
     assert arrays["adapter.blocks.0.convolution.weight"].shape == (WIDTH, 3 * WIDTH)
     assert arrays["decoder.layers.1.attention.query_key_value.weight"].dtype == np.int8
     assert arrays["decoder.layers.1.cross.key_value.scale"].shape == (2 * WIDTH,)
@@ -147,7 +148,7 @@ JOIN, NORM = "adapter.join", "decoder.layers.0.cross.norm.gamma"
         (saying(licence="M" * 1000), "does not say 'licence'"),
         (saying(languages=[]), "'languages'"),
         (saying(languages=["en de"]), "'languages'"),
-        (saying(encoding_width=ENCODING_WIDTH + 4), "not [144]"),
+        (saying(encoding_width=ENCODING_WIDTH + 4), "not [72]"),
         (saying(encoding_width=True), "'encoding_width'"),
         (saying(encoding_width=1e999), "'encoding_width'"),
         (saying(heads=None), "'heads'"),
@@ -169,9 +170,9 @@ JOIN, NORM = "adapter.join", "decoder.layers.0.cross.norm.gamma"
         (without("decoder.layers.1.attention.norm.gamma"), "is no part of a head"),
         (with_array("extra", lambda _: np.zeros(3, np.int8)), "'extra', which is no part"),
         (with_array(f"{JOIN}.weight", lambda v: v.astype(np.int16)), "as int16, not int8"),
-        (with_array(f"{JOIN}.weight", lambda v: v[:, :-1]), "of shape [64, 127], not [n, 128]"),
-        (with_array(f"{JOIN}.weight", lambda v: v[:0]), "of shape [0, 128]"),
-        (with_array(f"{JOIN}.weight", lambda v: v[None]), "of shape [1, 64, 128]"),
+        (with_array(f"{JOIN}.weight", lambda v: v[:, :-1]), "of shape [64, 63], not [n, 64]"),
+        (with_array(f"{JOIN}.weight", lambda v: v[:0]), "of shape [0, 64]"),
+        (with_array(f"{JOIN}.weight", lambda v: v[None]), "of shape [1, 64, 64]"),
         (with_array(f"{JOIN}.scale", lambda v: v[:-1]), "of shape [63], not [64]"),
         (with_array(f"{JOIN}.scale", lambda v: v.astype(">f4")), "as >f4"),
         (with_array(f"{JOIN}.scale", set_first(0)), "not above 0"),

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from as2d_cli.catalog import Bundle
+from as2d_cli.catalog.graphs.head import POOL
 from as2d_cli.catalog.graphs.whisper import Whisper
 from as2d_cli.catalog.vocabulary import Vocabulary
 from as2d_cli.catalog.weights.whisper import read_whisper
@@ -121,7 +122,7 @@ def windows(
         encoding = random.standard_normal((count, ENCODING_WIDTH)) * 0.1
         for place, token in enumerate(text):
             encoding[4 * place : 4 * place + 4] += table[token]
-        hints = encoding[: count // 4 * 4].reshape(-1, 4, ENCODING_WIDTH).mean(1) @ linear
+        hints = encoding[: count // POOL * POOL].reshape(-1, POOL, ENCODING_WIDTH).mean(1) @ linear
         cache.add(
             f"{index:03}.wav#0",
             index in held_out,

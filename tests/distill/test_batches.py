@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from as2d_cli.catalog.graphs.head import POOL, TILE
 from as2d_cli.distill.cache import Entry
 from tests.distill.material import ENCODING_WIDTH, windows
 
@@ -25,7 +26,7 @@ from as2d_cli.distill.batches import (  # noqa: E402
 
 def entries_of(lines: Sequence[int]) -> list[Entry]:
     return [
-        Entry(str(index), False, n / 50, (1,), 0, n, 0, n // 4) for index, n in enumerate(lines)
+        Entry(str(index), False, n / 50, (1,), 0, n, 0, n // POOL) for index, n in enumerate(lines)
     ]
 
 
@@ -33,8 +34,8 @@ def test_a_batch_holds_what_the_cache_does(tmp_path: Path) -> None:
     cache = windows(tmp_path, [[1, 2], [3], [2]], vocabulary=4, lines=(50, 64, 130))
     texts = [Text([9, 9, 1, 8], [2, 3]), Text([9, 9], []), Text([9, 9, 7], [5])]
     batch = make_batch(cache, cache.entries, texts)
-    # A multiple of 64 lines, four a position.
-    assert batch.encoding.shape == (3, 192, ENCODING_WIDTH)
+    # A multiple of 32 lines, two a position.
+    assert batch.encoding.shape == (3, 160, ENCODING_WIDTH)
     assert batch.encoding.dtype == torch.bfloat16
     for index, entry in enumerate(cache.entries):
         expected = torch.from_numpy(cache.encoding(entry)).bfloat16()
@@ -43,9 +44,9 @@ def test_a_batch_holds_what_the_cache_does(tmp_path: Path) -> None:
         hints = torch.from_numpy(cache.hints(entry)).float()
         assert torch.equal(batch.hints[index, : entry.positions], hints)
         assert not batch.hints[index, entry.positions :].any()
-    # The graph has zeros up to a multiple of 64 lines to look at.
-    assert batch.mask.sum(1).tolist() == [16, 16, 48]
-    assert batch.hinted.sum(1).tolist() == [12, 16, 32]
+    # The graph has zeros up to a multiple of 32 lines to look at.
+    assert batch.mask.sum(1).tolist() == [32, 32, 80]
+    assert batch.hinted.sum(1).tolist() == [25, 32, 65]
     for mask in (batch.mask, batch.hinted):
         assert torch.equal(mask, mask.sort(1, descending=True).values)
     assert batch.tokens.tolist() == [
@@ -72,11 +73,11 @@ def test_groups_have_every_window_once() -> None:
     assert sorted(index for group in groups for index in group) == list(range(300))
     assert all(groups)
     for group in groups:
-        longest = max(-(-entries[index].lines // 64) * 16 for index in group)
-        assert longest * len(group) <= 4500
+        longest = max(-(-entries[index].lines // TILE) * 16 for index in group)
+        assert longest * len(group) <= 9000
         # Little of a batch is nothing.
         shortest = min(entries[index].lines for index in group)
-        assert 4 * longest - shortest < 64 + 200 + 1500 * len(group) / 300 * 2
+        assert POOL * longest - shortest < TILE + 200 + 1500 * len(group) / 300 * 2
 
 
 def test_groups_are_as_large_as_they_may_be() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from as2d_cli.catalog.graphs.head import POOL
 from as2d_cli.distill.cache import Cache
 from as2d_cli.errors import As2dError, ExitStatus
 
@@ -29,7 +30,7 @@ def said(window: int) -> tuple[Array, Array]:
     lines = LINES[window]
     return (
         random.standard_normal((lines, 6)).astype(np.float16),
-        random.standard_normal((lines // 4, 3)).astype(np.float16),
+        random.standard_normal((lines // POOL, 3)).astype(np.float16),
     )
 
 
@@ -64,7 +65,7 @@ def test_what_was_put_in_comes_out(folder: Path) -> None:
     assert "3.wav#0" not in cache
     assert cache.seconds == 1.5 + 4.5  # without the one held out
     assert cache.bytes == sum((folder / f).stat().st_size for f in ("encodings.f16", "hints.f16"))
-    assert cache.bytes == 2 * (24 * 6 + 6 * 3)
+    assert cache.bytes == 2 * (24 * 6 + 12 * 3)
 
 
 def test_an_empty_one(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from as2d_cli.catalog.graphs.head import POOL
 from as2d_cli.catalog.vocabulary import Vocabulary
 from as2d_cli.distill.cache import Cache
 from as2d_cli.distill.pieces import Cutter, Pieces, choose_pieces
@@ -60,9 +61,9 @@ def batch_of(*positions: int) -> Batch:
     torch.manual_seed(1)
     longest = max(positions)
     mask = torch.arange(longest)[None] < torch.tensor(positions)[:, None]
-    encoding = torch.randn(len(positions), 4 * longest, ENCODING_WIDTH)
+    encoding = torch.randn(len(positions), POOL * longest, ENCODING_WIDTH)
     nothing = torch.zeros(0)
-    filled = encoding * mask.repeat_interleave(4, 1)[..., None]
+    filled = encoding * mask.repeat_interleave(POOL, 1)[..., None]
     return Batch(filled, mask, nothing, mask, nothing, nothing, nothing)
 
 
@@ -70,7 +71,7 @@ def one_of(batch: Batch, index: int) -> Batch:
     count = int(batch.mask[index].sum())
     nothing = torch.zeros(0)
     mask = batch.mask[index : index + 1, :count]
-    encoding = batch.encoding[index : index + 1, : 4 * count]
+    encoding = batch.encoding[index : index + 1, : POOL * count]
     return Batch(encoding, mask, nothing, mask, nothing, nothing, nothing)
 
 
@@ -145,8 +146,8 @@ def test_a_sketch_merges_repeats_and_drops_blanks(
     )
     logits = torch.nn.functional.one_hot(said, 10).float()
     monkeypatch.setattr(type(drafter.sketch), "forward", lambda *_: logits)
-    # Four places a position; the second window ends after eight of them.
-    drafts = draft_by_sketch(drafter, PIECES)(batch_of(3, 2), [1.0, 1.0])
+    # Two places a position; the second window ends after eight of them.
+    drafts = draft_by_sketch(drafter, PIECES)(batch_of(6, 4), [1.0, 1.0])
     assert drafts == [[LETTERS[n] for n in (5, 7, 5, 5, 0)], [LETTERS[4]]]
     assert not drafter.training
 
@@ -171,7 +172,7 @@ def saying(
 
     def draft(batch: Batch, seconds: Sequence[float]) -> list[list[int]]:
         sizes.append(len(batch.mask))
-        assert [int(mask.sum()) for mask in batch.mask] == [round(s * 50) // 4 for s in seconds]
+        assert [int(mask.sum()) for mask in batch.mask] == [round(s * 50) // POOL for s in seconds]
         return [cutter.pieces(change(texts[s])) for s in seconds]
 
     return draft, sizes

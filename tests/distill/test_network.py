@@ -13,6 +13,7 @@ import pytest
 
 from as2d_cli.catalog.bundle import Bundle
 from as2d_cli.catalog.graphs.head import (
+    POOL,
     AdapterHead,
     CtcHead,
     write_adapter_encoder,
@@ -77,7 +78,7 @@ def windows(*positions: int) -> tuple[Any, Any]:
     longest = max(positions)
     encoding = torch.from_numpy(
         np.random.default_rng(1)
-        .standard_normal((len(positions), 4 * longest, ENCODING_WIDTH))
+        .standard_normal((len(positions), POOL * longest, ENCODING_WIDTH))
         .astype(np.float32)
     )
     mask = torch.arange(longest)[None] < torch.tensor(positions)[:, None]
@@ -93,7 +94,7 @@ def test_training_begins_at_the_linear_map() -> None:
     adapter = Adapter(ENCODING_WIDTH, WIDTH, blocks=2)
     encoding, mask = windows(16, 32)
     with torch.no_grad():
-        linear = adapter.join(adapter.norm(encoding.reshape(2, 32, 4 * ENCODING_WIDTH)))
+        linear = adapter.join(adapter.norm(encoding.reshape(2, 32, POOL * ENCODING_WIDTH)))
         made = adapter(encoding, mask)
     assert torch.equal(made, linear * mask[..., None])
 
@@ -130,10 +131,12 @@ def test_windows_of_a_batch_do_not_see_each_other_or_what_is_behind_them(tmp_pat
             sketch = network.sketch(memory)
             for index, positions in enumerate((16, 48, 32)):
                 alone = mask[index : index + 1, :positions]
-                one = network.memory(encoding[index : index + 1, : 4 * positions], alone)
+                one = network.memory(encoding[index : index + 1, : POOL * positions], alone)
                 torch.testing.assert_close(memory[index, :positions], one[0])
                 assert not memory[index, positions:].any()
-                torch.testing.assert_close(sketch[index, : 4 * positions], network.sketch(one)[0])
+                torch.testing.assert_close(
+                    sketch[index, : POOL * positions], network.sketch(one)[0]
+                )
                 if isinstance(network, AdapterNetwork):
                     logits, _ = network.text(tokens, network.audio(memory), mask)
                     expected, _ = network.text(tokens[index : index + 1], network.audio(one), alone)
@@ -199,7 +202,7 @@ def near_the_best(logits: Array, chosen: Array) -> None:
 
 def check_sketch(found: Array, logits: Array, positions: int) -> None:
     """Four tokens a position, each a letter's or the blank."""
-    assert found.shape == (1, 4 * positions)
+    assert found.shape == (1, POOL * positions)
     tokens = [*LETTERS, BLANK]
     near_the_best(logits, np.array([tokens.index(token) for token in found[0]]))
     assert len(set(found[0])) > 5

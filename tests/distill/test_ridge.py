@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from as2d_cli.catalog.graphs.head import POOL
 from as2d_cli.distill.cache import Cache
 
 torch = pytest.importorskip("torch")
@@ -33,11 +34,12 @@ def made(folder: Path, noise: float) -> tuple[list[Batch], Adapter, Adapter]:
     random = np.random.default_rng(0)
     cache = Cache(folder, 8, WIDTH, {})
     for index in range(WINDOWS):
-        lines = 48 if index % 2 else 62  # no multiple of 64: what is filled up has no hints
+        lines = 48 if index % 2 else 62  # no multiple of 32: what is filled up has no hints
         encoding = (random.standard_normal((lines, 8)) + 1).astype(np.float16)
-        pooled = torch.from_numpy(encoding)[: lines // 4 * 4].bfloat16().float().reshape(1, -1, 8)
+        joined = torch.from_numpy(encoding)[: lines // POOL * POOL].bfloat16().float()
+        pooled = joined.reshape(1, -1, 8)
         with torch.no_grad():
-            hints = true(pooled, torch.ones(1, lines // 4, dtype=torch.bool))[0].numpy()
+            hints = true(pooled, torch.ones(1, lines // POOL, dtype=torch.bool))[0].numpy()
         hints = hints + noise * random.standard_normal(hints.shape)
         cache.add(str(index), False, 1.0, (1,), encoding, hints.astype(np.float16))
     groups = [list(range(15)), list(range(15, WINDOWS))]
@@ -76,7 +78,7 @@ def test_no_other_map_is_better(tmp_path: Path) -> None:
     found, adapter, _ = made(tmp_path, noise=0.5)
     fit_ridge(adapter, found)
     said, hints = outputs(adapter, found)
-    joined = [b.encoding.float().reshape(len(b.mask), -1, 32)[b.hinted] for b in found]
+    joined = [b.encoding.float().reshape(len(b.mask), -1, POOL * 8)[b.hinted] for b in found]
     with torch.no_grad():
         x = adapter.norm(torch.cat(joined)).numpy()
     x = np.concatenate([x, np.ones((len(x), 1))], 1)
