@@ -13,6 +13,7 @@ from as2d_cli.catalog.progress import (
     OnWait,
     Progress,
     Silent,
+    fetching,
     no_start,
     no_talk,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "Store",
     "default_store",
     "ensure_bundle",
+    "fetching",
     "find_bundle",
     "load_catalogue",
 ]

@@ -29,6 +29,12 @@ class Progress(Protocol):
         """The piece of work is over, done or not."""
 
 
+def fetching(entry: ModelEntry, folder: Path) -> str:
+    """One line for `OnStart`: what, how large, under which licence, where to."""
+    size = f"{entry.bytes / 1e6:.0f} MB" if entry.bytes else "size unknown"
+    return f"fetching {entry.id} ({size}, licence {entry.licence}) to {folder}"
+
+
 class Silent:
     """Shows nothing."""
 

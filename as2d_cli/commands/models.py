@@ -210,12 +210,11 @@ def _table(environment: Environment, rows: list[dict[str, object]]) -> None:
 
 @contextmanager
 def _listeners(environment: Environment, *, quiet: bool, verbose: bool) -> Iterator[Listeners]:
-    from as2d_cli.catalog import Listeners, Silent
+    from as2d_cli.catalog import Listeners, Silent, fetching
 
     def on_start(entry: ModelEntry, folder: Path) -> None:
         if not quiet:
-            size = _megabytes(entry.bytes)
-            environment.talk(f"fetching {entry.id} ({size}, licence {entry.licence}) to {folder}")
+            environment.talk(fetching(entry, folder))
 
     def on_wait(model_id: str) -> None:
         if not quiet:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from as2d_cli import __version__
-from as2d_cli.catalog import Bundle, Listeners, Silent, Store
+from as2d_cli.catalog import Bundle, Listeners, Silent, Store, fetching
 from as2d_cli.catalog.graphs.whisper import Whisper
 from as2d_cli.catalog.weights.head import write_head
 from as2d_cli.catalog.weights.whisper import read_whisper
@@ -58,7 +58,11 @@ def distill(request: DistillRequest, store: Store, watch: Watch) -> dict[str, An
     for folder in (request.work, request.out):
         _make(folder)
     watch.stage("models")
-    listeners = Listeners(Silent())
+    listeners = Listeners(
+        Silent(),
+        on_start=lambda entry, folder: watch.stage(fetching(entry, folder)),
+        on_wait=lambda other: watch.stage(f"another process is pulling {other}, waiting"),
+    )
     target = store.ensure(request.target, listeners)
     if target.family != "whisper":
         raise As2dError(

@@ -232,15 +232,11 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
     """
     from as2d_cli import catalog, decoding
 
-    def fetching(entry: catalog.ModelEntry, folder: Path) -> None:
-        size = f"{entry.bytes / 1e6:.0f} MB" if entry.bytes else "size unknown"
-        monitor.notice(f"fetching {entry.id} ({size}, licence {entry.licence}) to {folder}")
-
     def ensure(name: str, offline: bool) -> Model:
         return catalog.ensure_bundle(
             name,
             progress=progress,
-            on_start=fetching,
+            on_start=lambda entry, folder: monitor.notice(catalog.fetching(entry, folder)),
             on_wait=lambda other: monitor.notice(f"another process is pulling {other}, waiting"),
             offline=offline or None,
         )

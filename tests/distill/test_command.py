@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from as2d_cli import catalog
 from as2d_cli.audio.windows import RATE
-from as2d_cli.catalog import default_store
+from as2d_cli.catalog import Bundle, Listeners, Store, default_store, load_catalogue
 from as2d_cli.catalog.weights.head import read_head
+from as2d_cli.errors import As2dError, ExitStatus
 from tests.catalog.material import put
 from tests.distill.material import ENCODING_WIDTH, speaking_files
 from tests.fakes import Ran, run_cli, write_wav
@@ -315,3 +317,27 @@ def test_help_imports_nothing_heavy(args: list[str]) -> None:
     )
     assert "distill" in shown.stdout
     assert shown.stdout.splitlines()[-1] == "[]"
+
+
+def test_downloads_are_told_of(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Fetching(Store):
+        """Begins to fetch whatever is asked for, and fails."""
+
+        def ensure(self, name_or_path: str | Path, listeners: Listeners) -> Bundle:
+            listeners.on_wait("whisper-base")
+            entry = load_catalogue().get("whisper-base")
+            assert entry is not None
+            listeners.on_start(entry, tmp_path)
+            raise As2dError("no network", status=ExitStatus.UNAVAILABLE)
+
+    monkeypatch.setattr(catalog, "default_store", lambda **_: Fetching(tmp_path))
+    result = ran(*place.args(tmp_path / "mine"))
+    assert (result.status, result.stdout) == (3, "")
+    assert result.stderr == (
+        "as2d: models\n"
+        "as2d: another process is pulling whisper-base, waiting\n"
+        f"as2d: fetching whisper-base (148 MB, licence MIT) to {tmp_path}\n"
+        "as2d: no network\n"
+    )
