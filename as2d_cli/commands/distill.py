@@ -68,6 +68,14 @@ def _distill(
     pieces: Annotated[
         int, typer.Option(min=512, max=50_000, help="Tokens that the head knows.")
     ] = 16384,
+    sketch: Annotated[
+        bool,
+        typer.Option(
+            "--sketch/--no-sketch",
+            help="Also a first guess at the letters, in one pass, that the head then verifies; "
+            "takes many hours of audio to be of use.",
+        ),
+    ] = False,
     passes: Annotated[
         str, typer.Option(metavar="A,B", help="Passes of the adapter alone, and of the whole.")
     ] = "6,18",
@@ -140,6 +148,7 @@ def _distill(
         layers=chosen,
         blocks=blocks,
         pieces=pieces,
+        sketch=sketch,
         passes=(schedule[0], schedule[1]),
         seed=seed,
         threads=threads,

@@ -100,6 +100,7 @@ def draft_by_sketch(network: AdapterNetwork | CtcNetwork, pieces: Pieces) -> Dra
     def draft(batch: Batch, seconds: Sequence[float]) -> list[list[int]]:
         network.eval()
         sketch = network.sketch
+        assert sketch is not None
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
             chosen = sketch(network.memory(batch.encoding, batch.mask)).argmax(-1)
         texts = []

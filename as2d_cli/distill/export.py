@@ -28,9 +28,8 @@ def head_file(
 ) -> HeadFile:
     """The network, with what it takes to run it beside ``target``."""
     head: AdapterHead | CtcHead
-    sketch = _sketch(network.sketch, pieces)
     if isinstance(network, net.CtcNetwork):
-        head = CtcHead(_adapter(network.adapter), sketch)
+        head = CtcHead(_adapter(network.adapter), _sketch(network.sketch, pieces))
     else:
         head = AdapterHead(
             adapter=_adapter(network.adapter),
@@ -41,7 +40,7 @@ def head_file(
                 norm=_norm(network.norm),
             ),
             decoder_heads=network.heads,
-            sketch=sketch,
+            sketch=None if network.sketch is None else _sketch(network.sketch, pieces),
         )
     return HeadFile(
         id=name,

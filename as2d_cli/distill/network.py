@@ -153,7 +153,7 @@ class AdapterNetwork(nn.Module):
         encoding_width: int,
         init: Whisper,
         pieces: Sequence[int],
-        letters: int,
+        letters: int | None,
         layers: Sequence[int],
         blocks: int,
         context: int,
@@ -162,7 +162,7 @@ class AdapterNetwork(nn.Module):
 
         Args:
             pieces: ids of ``init``'s tokens that the head has, in its own order.
-            letters: how many letters the sketch has.
+            letters: how many letters the sketch has; None for no sketch.
             layers: which of ``init``'s layers.
             context: positions of the head.
         """
@@ -177,7 +177,7 @@ class AdapterNetwork(nn.Module):
         self.layers = nn.ModuleList(TextLayer(decoder.layers[i], self.heads) for i in layers)
         self.norm = _norm(decoder.norm)
         self.dropout = nn.Dropout(0.1)
-        self.sketch = Sketch(init.width, letters)
+        self.sketch = None if letters is None else Sketch(init.width, letters)
 
     def memory(self, encoding: Tensor, mask: Tensor) -> Tensor:
         """What the decoder looks at; see `Adapter.forward`."""

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from as2d_cli import _native
 from as2d_cli.catalog.bundle import Bundle
 from as2d_cli.catalog.vocabulary import Vocabulary
 
-__all__ = ["Cutter", "Pieces", "choose_pieces"]
+__all__ = ["Cutter", "Pieces", "Speller", "choose_pieces"]
 
 _LEAST_WRITTEN = 3
 """Times that a letter is in the texts for the sketch to learn it."""
@@ -84,6 +85,49 @@ def choose_pieces(
         if len(piece) == 1 and written[piece[0]] >= _LEAST_WRITTEN
     )
     return Pieces(chosen, Vocabulary(vocabulary, merge_ranks=False), letters)
+
+
+class Speller:
+    """Says some pieces of a text by shorter ones.
+
+    The pieces were chosen so that the texts to train on consist of whole ones; of other texts one
+    token in thirty is not there, and a head that never saw a word spelled out loses the thread at
+    each (the idea of BPE-dropout, Provilkov et al. 2020).
+    """
+
+    _SPELLED = 0.12  # share of the pieces that are
+    _AGAIN = 0.2  # of their parts that are spelled out themselves
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._text = pieces.vocabulary.pieces[: pieces.start]
+        self._ids = {piece: i for i, piece in enumerate(self._text)}
+        self._parts = [self._cut(piece) for piece in self._text]
+
+    def vary(self, tokens: Sequence[int], random: Random) -> list[int]:
+        """A text of pieces, its prompt and end as they are."""
+        said: list[int] = []
+        for token in tokens:
+            for part in self._spelled(token, self._SPELLED, random):
+                said += [part] if part == token else self._spelled(part, self._AGAIN, random)
+        return said
+
+    def _spelled(self, token: int, chance: float, random: Random) -> list[int]:
+        if token >= len(self._parts) or len(self._text[token]) == 1 or random.random() >= chance:
+            return [token]
+        return self._parts[token]
+
+    def _cut(self, whole: bytes) -> list[int]:
+        """The longest piece that begins it, but is not all of it; and so on."""
+        parts: list[int] = []
+        left = whole
+        while left:
+            most = len(left) - (left == whole)
+            length = next(n for n in range(most, -1, -1) if left[:n] in self._ids or n <= 1)
+            if length == 0:  # a single byte
+                return [self._ids[whole]]
+            parts.append(self._ids[left[:length]])
+            left = left[length:]
+        return parts
 
 
 class Cutter:

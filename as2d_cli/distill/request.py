@@ -31,6 +31,8 @@ class DistillRequest:
         layers: of ``init``'s decoder, by number; adapter only.
         blocks: of the adapter.
         pieces: tokens that the head has.
+        sketch: the head makes a sketch of the text first (see `network.Sketch`); a ctc head always
+            does.
         passes: times over all windows, of the adapter alone and of the whole.
     """
 
@@ -48,6 +50,7 @@ class DistillRequest:
     layers: tuple[int, ...] = (0, 1, 2, 3)
     blocks: int = 2
     pieces: int = 16384
+    sketch: bool = False
     passes: tuple[int, int] = (6, 18)
     seed: int = 0
     threads: int = 0

@@ -227,7 +227,7 @@ def _trainer(
         target.width,
         weights,
         pieces.ids,
-        len(pieces.letters),
+        len(pieces.letters) if request.sketch or request.method == "ctc" else None,
         request.layers,
         request.blocks,
         _CONTEXT,
@@ -236,6 +236,7 @@ def _trainer(
     explained = fit_ridge(whole.adapter, batches(cache, train, texts, groups))
     network: AdapterNetwork | CtcNetwork = whole
     if request.method == "ctc":
+        assert whole.sketch is not None
         network = CtcNetwork(whole.adapter, whole.sketch)
 
     def draft(judged: AdapterNetwork | CtcNetwork) -> Draft:
@@ -260,6 +261,7 @@ def _trainer(
             "method": request.method,
             "layers": request.layers,
             "blocks": request.blocks,
+            "sketch": request.sketch,
             "seed": request.seed,
         },
     )

@@ -23,16 +23,15 @@ from as2d_cli.catalog.graphs.head import PLACES
 from as2d_cli.distill.batches import IGNORED, Batch, Text, batches, group_windows
 from as2d_cli.distill.cache import Cache, Entry
 from as2d_cli.distill.drafting import Draft, Judge, draft_by_sketch
-from as2d_cli.distill.network import AdapterNetwork, CtcNetwork
-from as2d_cli.distill.pieces import Pieces
+from as2d_cli.distill.network import AdapterNetwork, CtcNetwork, Sketch
+from as2d_cli.distill.pieces import Pieces, Speller
 from as2d_cli.errors import As2dError, ExitStatus
 
 __all__ = ["Point", "Schedule", "Trainer"]
 
 Network = AdapterNetwork | CtcNetwork
 
-_EARLY_SKETCH_WEIGHT = 0.1  # of the sketch's loss while only the adapter is trained ...
-_SKETCH_WEIGHT = 0.3  # ... and while the whole is
+_SKETCH_WEIGHT = 0.3  # of the sketch's loss while the whole is trained
 _HINT_WEIGHT = 0.02  # of the adapter's error while the whole is trained
 _NOISE = 0.05  # share of the history's tokens that are replaced by others
 _SMOOTHING = 0.05
@@ -56,7 +55,7 @@ class Schedule:
 
     adapter_passes: int
     tune_passes: int
-    adapter_rate: float = 1e-3
+    adapter_rate: float = 2e-3
     tune_rate: float = 5e-4
 
     @property
@@ -73,7 +72,7 @@ class Point:
         stage: ``ridge``, ``adapter`` or ``tune``.
         loss: mean over the pass; NaN for the ridge.
         tokens_per_step: on held-out windows, by budget.
-        sketch_per_step: the same of the sketch alone.
+        sketch_per_step: the same of the sketch alone; empty without one.
         seconds: that all training has taken so far.
     """
 
@@ -127,6 +126,7 @@ class Trainer:
         self.network = network
         self._mean = copy.deepcopy(network)
         self._pieces = pieces
+        self._speller = Speller(pieces)
         self._cache = cache
         self._entries = entries
         self._texts = texts
@@ -168,9 +168,10 @@ class Trainer:
     def _measure(
         self, stage: str, loss: float, began: float, told: Callable[[Point], None]
     ) -> None:
-        judged = self._mean if stage == "tune" else self.network
-        worth = self._judge.tokens_per_step(self._draft(judged))
-        sketch = self._judge.tokens_per_step(draft_by_sketch(judged, self._pieces))
+        worth = self._judge.tokens_per_step(self._draft(self._mean))
+        sketch: dict[int, float] = {}
+        if self._mean.sketch is not None:
+            sketch = self._judge.tokens_per_step(draft_by_sketch(self._mean, self._pieces))
         state = self._state
         if began:
             state.seconds += time.monotonic() - began
@@ -179,17 +180,22 @@ class Trainer:
         middle = sorted(worth)[len(worth) // 2]
         if worth[middle] > state.best:
             state.best = worth[middle]
-            _save(judged.state_dict(), self._best)
+            _save(self._mean.state_dict(), self._best)
         self._save()
         told(point)
 
     def _pass(self, stage: str) -> float:
         torch.manual_seed(self._seed * 1000 + self._state.passes)
         shuffle = random.Random(self._seed * 1000 + self._state.passes)
+        if self._state.passes == self._schedule.adapter_passes:
+            # What the first part is worth is its mean.
+            self.network.load_state_dict(self._mean.state_dict())
+            self._average = 0
         self.network.train()
         total = 0.0
         groups = group_windows(self._entries, shuffle)
-        for index, batch in enumerate(batches(self._cache, self._entries, self._texts, groups)):
+        texts = [self._spell(text, shuffle) for text in self._texts]
+        for index, batch in enumerate(batches(self._cache, self._entries, texts, groups)):
             self._set_rates(stage, index / len(groups))
             with torch.autocast("cpu", torch.bfloat16):
                 loss = self._loss(stage, batch)
@@ -197,23 +203,30 @@ class Trainer:
             loss.backward()
             nn.utils.clip_grad_norm_(self.network.parameters(), _NORM)
             self._optimizer.step()
-            if stage == "tune":
-                self._add_to_mean()
+            self._add_to_mean()
             total += float(loss.detach())
         return total / len(groups)
+
+    def _spell(self, text: Text, random: random.Random) -> Text:
+        """Otherwise than before, unless that is too long for the head."""
+        tokens = self._speller.vary(text.tokens, random)
+        fits = isinstance(self.network, CtcNetwork) or len(tokens) <= len(self.network.positions)
+        return Text(tokens, text.letters) if fits else text
 
     def _loss(self, stage: str, batch: Batch) -> Tensor:
         network = self.network
         hidden = (torch.rand(batch.mask.shape) < _MASKED) if stage == "tune" else None
         memory = network.memory(_without(batch.encoding, hidden), batch.mask)
         error = _hint_error(memory, batch)
-        sketched = self._sketch_loss(network, batch, memory)
         if stage == "adapter":
-            return error + _EARLY_SKETCH_WEIGHT * sketched
+            return error
+        loss = _HINT_WEIGHT * error
         if isinstance(network, CtcNetwork):
-            return sketched + _HINT_WEIGHT * error
-        said = self._text_loss(network, batch, memory)
-        return said + _SKETCH_WEIGHT * sketched + _HINT_WEIGHT * error
+            return loss + _sketch_loss(network.sketch, batch, memory)
+        loss = loss + self._text_loss(network, batch, memory)
+        if network.sketch is not None:
+            loss = loss + _SKETCH_WEIGHT * _sketch_loss(network.sketch, batch, memory)
+        return loss
 
     def _text_loss(self, network: AdapterNetwork, batch: Batch, memory: Tensor) -> Tensor:
         """Cross entropy of the next token, after a history some of whose tokens are wrong."""
@@ -232,18 +245,6 @@ class Trainer:
             label_smoothing=_SMOOTHING,
         )
 
-    def _sketch_loss(self, network: Network, batch: Batch, memory: Tensor) -> Tensor:
-        """CTC loss of a letter, in the mean over windows."""
-        logits = network.sketch(memory).float().log_softmax(-1)
-        return functional.ctc_loss(
-            logits.transpose(0, 1),
-            batch.letters,
-            batch.mask.sum(1) * PLACES,
-            batch.letter_counts,
-            blank=network.sketch.letters,
-            zero_infinity=True,
-        )
-
     def _set_rates(self, stage: str, part: float) -> None:
         schedule = self._schedule
         first = stage == "adapter"
@@ -259,7 +260,9 @@ class Trainer:
 
     def _groups(self) -> list[dict[str, Any]]:
         # What is new goes faster than what is known to work.
-        adapter = [*self.network.adapter.parameters(), *self.network.sketch.parameters()]
+        adapter = [*self.network.adapter.parameters()]
+        if self.network.sketch is not None:
+            adapter += self.network.sketch.parameters()
         known = {id(p) for p in adapter}
         rest = [p for p in self.network.parameters() if id(p) not in known]
         return [{"params": adapter, "lr": 0.0}, {"params": rest, "lr": 0.0}]
@@ -308,6 +311,19 @@ def _without(encoding: Tensor, hidden: Tensor | None) -> Tensor:
         return encoding
     lines = hidden.repeat_interleave(encoding.shape[1] // hidden.shape[1], dim=1)
     return encoding.masked_fill(lines[..., None], 0.0)
+
+
+def _sketch_loss(sketch: Sketch, batch: Batch, memory: Tensor) -> Tensor:
+    """CTC loss of a letter, in the mean over windows."""
+    logits = sketch(memory).float().log_softmax(-1)
+    return functional.ctc_loss(
+        logits.transpose(0, 1),
+        batch.letters,
+        batch.mask.sum(1) * PLACES,
+        batch.letter_counts,
+        blank=sketch.letters,
+        zero_infinity=True,
+    )
 
 
 def _hint_error(memory: Tensor, batch: Batch) -> Tensor:

@@ -68,13 +68,14 @@ class DistillProgress:
     def point(self, point: Point, passes: int) -> None:
         worth = _several(point.tokens_per_step)
         budgets = "/".join(map(str, point.tokens_per_step))
-        left = ""
+        sketch = left = ""
+        if point.sketch_per_step:
+            sketch = f", of the sketch {_several(point.sketch_per_step)}"
         if 0 < point.passes < passes:
             left = f", {_clock(point.seconds / point.passes * (passes - point.passes))} left"
         self._line(
             f"pass {point.passes} of {passes} ({point.stage}): "
-            f"{worth} tokens a step at budget {budgets}, "
-            f"of the sketch {_several(point.sketch_per_step)}{left}"
+            f"{worth} tokens a step at budget {budgets}{sketch}{left}"
         )
         if self._progress is not None:
             self._bar(f"training: {worth} tokens a step", point.passes, passes)

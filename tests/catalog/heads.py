@@ -91,14 +91,14 @@ class _Maker:
         )
 
 
-def adapter_head(*, seed: int = 0, target: str = "tiny") -> HeadFile:
+def adapter_head(*, seed: int = 0, target: str = "tiny", sketch: bool = True) -> HeadFile:
     make = _Maker(seed)
     pieces = (*TEXT, b"", b"", b"")
     head = AdapterHead(
         adapter=make.adapter(),
         decoder=make.decoder(len(pieces)),
         decoder_heads=HEADS,
-        sketch=make.sketch(),
+        sketch=make.sketch() if sketch else None,
     )
     return HeadFile("tiny-head", target, ENCODING_WIDTH, ("en", "de"), "MIT", head, pieces)
 

@@ -115,6 +115,14 @@ def test_the_adapters_encoder_feeds_its_decoder(adapter: Bundle) -> None:
     assert 0 <= chosen.min() <= chosen.max() < adapter.vocabulary_size
 
 
+def test_an_adapter_without_a_sketch(tmp_path: Path) -> None:
+    bundle = built(tmp_path, adapter_head(sketch=False), target="tiny")
+    names = {value.name for value in open_session(bundle.encoder_path).get_outputs()}
+    assert names == {
+        f"cross_{kind}_{layer}" for kind in ("k", "k_scale", "v", "v_scale") for layer in range(2)
+    }
+
+
 def test_a_ctc_head_says_a_letter_or_the_blank_for_every_line(ctc: Bundle) -> None:
     (letters,) = open_session(ctc.encoder_path).run(None, {"encoding": lines(3)})
     assert letters.shape == (1, 3 * TILE)

@@ -140,7 +140,8 @@ def test_the_prompts_tokens_are_never_said(network: AdapterNetwork) -> None:
 def test_a_sketch_merges_repeats_and_drops_blanks(
     network: AdapterNetwork, alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drafter: Any = CtcNetwork(network.adapter, network.sketch) if alone else network
+    sketch: Any = network.sketch
+    drafter: Any = CtcNetwork(network.adapter, sketch) if alone else network
     said = torch.tensor(
         [[5, 5, 9, 9, 9, 7, 5, 5, 9, 5, 0, 9], [9, 9, 9, 9, 9, 9, 9, 4, 3, 3, 3, 3]]
     )

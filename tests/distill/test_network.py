@@ -32,7 +32,7 @@ from tests.kernels.operators import unpack_key, unpack_value
 torch = pytest.importorskip("torch")
 
 from as2d_cli.distill.export import head_file  # noqa: E402
-from as2d_cli.distill.network import Adapter, AdapterNetwork, CtcNetwork  # noqa: E402
+from as2d_cli.distill.network import Adapter, AdapterNetwork, CtcNetwork, Sketch  # noqa: E402
 
 Array = npt.NDArray[Any]
 
@@ -70,7 +70,12 @@ def move(network: Any) -> None:
 
 def ctc_network(folder: Path) -> CtcNetwork:
     whole = adapter_network(folder)
-    return CtcNetwork(whole.adapter, whole.sketch).eval()
+    return CtcNetwork(whole.adapter, sketch_of(whole)).eval()
+
+
+def sketch_of(network: AdapterNetwork | CtcNetwork) -> Sketch:
+    assert network.sketch is not None
+    return network.sketch
 
 
 def windows(*positions: int) -> tuple[Any, Any]:
@@ -128,14 +133,14 @@ def test_windows_of_a_batch_do_not_see_each_other_or_what_is_behind_them(tmp_pat
     for network in (adapter_network(tmp_path), ctc_network(tmp_path)):
         with torch.no_grad():
             memory = network.memory(encoding, mask)
-            sketch = network.sketch(memory)
+            sketch = sketch_of(network)(memory)
             for index, positions in enumerate((16, 48, 32)):
                 alone = mask[index : index + 1, :positions]
                 one = network.memory(encoding[index : index + 1, : POOL * positions], alone)
                 torch.testing.assert_close(memory[index, :positions], one[0])
                 assert not memory[index, positions:].any()
                 torch.testing.assert_close(
-                    sketch[index, : POOL * positions], network.sketch(one)[0]
+                    sketch[index, : POOL * positions], sketch_of(network)(one)[0]
                 )
                 if isinstance(network, AdapterNetwork):
                     logits, _ = network.text(tokens, network.audio(memory), mask)
@@ -174,6 +179,7 @@ def test_a_head_is_read_again_as_it_was_written(tmp_path: Path, make: Any) -> No
     assert file.pieces == PIECES.vocabulary.pieces
     assert file.encoding_width == ENCODING_WIDTH
     assert type(file.head) is type(written.head)
+    assert file.head.sketch is not None and written.head.sketch is not None
     assert file.head.sketch.letters == LETTERS
     for found, expected in (
         (file.head.adapter.join, written.head.adapter.join),
@@ -229,7 +235,7 @@ def test_the_graph_of_an_adapter_says_the_same(
     with torch.no_grad():
         memory = network.memory(encoding, mask)
         audio = network.audio(memory)
-        sketch = network.sketch(memory)[0].numpy()
+        sketch = sketch_of(network)(memory)[0].numpy()
     for layer, (key, value) in enumerate(audio):
         for kind, unpack, wanted in (("k", unpack_key, key), ("v", unpack_value, value)):
             made = unpack(

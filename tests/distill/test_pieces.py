@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from as2d_cli.catalog.vocabulary import Vocabulary
-from as2d_cli.distill.pieces import Cutter, Pieces, choose_pieces
+from as2d_cli.distill.pieces import Cutter, Pieces, Speller, choose_pieces
 from tests.distill.material import Words, init_words, target_words
 
 
@@ -131,3 +132,39 @@ def test_every_byte_can_be_said(target: Words, init: Words, tmp_path: Path) -> N
     assert b"".join(pieces.vocabulary.pieces[p] for p in cut) == bytes(range(256))
     assert target.text(cutter.target_tokens(cut)) == bytes(range(256))
     assert Vocabulary.read(tmp_path / "pieces.bin") == pieces.vocabulary
+
+
+def spelling(*pieces: bytes) -> Speller:
+    """Of all single bytes and these."""
+    whole = (*(bytes([byte]) for byte in range(256)), *pieces, b"", b"", b"")
+    ids = tuple(range(len(whole)))
+    return Speller(Pieces(ids, Vocabulary(whole, merge_ranks=False), ()))
+
+
+def test_what_is_spelled_says_the_same() -> None:
+    speller = spelling(b"the", b"th", b"heart", b"he", b"art", b" heart")
+    whole = [*(bytes([byte]) for byte in range(256)), b"the", b"th", b"heart", b"he", b"art"]
+    whole += [b" heart"]
+    text = [262, 256, 257, 261, 258, 65, 263] * 50  # with a prompt's token and the end
+    said = speller.vary(text, Random(0))
+    assert b"".join(whole[n] for n in said if n < 262) == b"".join(
+        whole[n] for n in text if n < 262
+    )
+    assert said.count(262) == said.count(263) == 50
+    assert said == speller.vary(text, Random(0)) != speller.vary(text, Random(1))
+    assert len(text) < len(said) < 2 * len(text)
+
+
+def test_the_longest_parts_are_taken() -> None:
+    speller = spelling(b"the", b"th", b"heart", b"he", b"art", b"hea")
+
+    class Always(Random):
+        """Takes every chance: pieces are spelled, and their parts once more."""
+
+        def random(self) -> float:
+            return 0.1
+
+    said = {piece: bytes(speller.vary([piece], Always())) for piece in (ord("t"), 256, 257)}
+    assert said == {ord("t"): b"t", 256: b"the", 257: b"th"}
+    # hea, r, t; and hea as he, a.
+    assert speller.vary([258], Always()) == [259, *b"art"]

@@ -77,11 +77,11 @@ class Sketch:
 class AdapterHead(SpeechDecoder):
     """A small decoder that looks at the target's encoder output through an adapter.
 
-    It takes its sketch for candidates, as the target takes what the head says.
+    It takes its sketch, if there is one, for candidates, as the target takes what the head says.
     """
 
     adapter: Adapter
-    sketch: Sketch
+    sketch: Sketch | None
 
     @property
     def audio_positions(self) -> int:
@@ -107,12 +107,13 @@ def write_adapter_encoder(head: AdapterHead, path: Path) -> list[Path]:
 
     Input ``encoding`` float32 [1, frames, encoding width], frames a multiple of ``TILE``. Outputs
     as those of Whisper's encoder for ``head``'s own decoder, whose graph ``write_decoder`` writes,
-    and ``sketch`` int64 [1, places], ``PLACES`` for a position: the likeliest tokens of a single
-    byte, the blank after the last one of all tokens.
+    and with a sketch ``sketch`` int64 [1, places], ``PLACES`` for a position: the likeliest tokens
+    of a single byte, the blank after the last one of all tokens.
     """
     graph = GraphBuilder("adapter_encoder")
     x = _adapt(graph, head.adapter)
-    _sketch(graph, x, head.sketch, head.vocabulary_size)
+    if head.sketch is not None:
+        _sketch(graph, x, head.sketch, head.vocabulary_size)
     cross_projections(graph, x, head, None)
     return graph.save(path)
 

@@ -64,6 +64,7 @@ _MOST_ID = 100
 _GROUP_INPUTS = 4
 _GROUP_DIMENSIONS = 16
 _LEAST_CONTEXT = 4
+_SKETCH = "sketch.letters"  # is there if a sketch is
 _REMEDY = "make it again with 'as2d distill'"
 
 
@@ -141,7 +142,8 @@ class _Writer:
             "licence": file.licence,
         }
         self._adapter(head.adapter)
-        self._sketch(head.sketch)
+        if head.sketch is not None:
+            self._sketch(head.sketch)
         if isinstance(head, AdapterHead):
             about["heads"] = head.decoder_heads
             self._decoder(head.decoder)
@@ -162,7 +164,7 @@ class _Writer:
         self._linear("sketch.narrow", sketch.narrow)
         self._norm("sketch.norm", sketch.norm)
         self._linear("sketch.output", sketch.output)
-        self.arrays["sketch.letters"] = np.array(sketch.letters, dtype=np.uint16)
+        self.arrays[_SKETCH] = np.array(sketch.letters, dtype=np.uint16)
 
     def _decoder(self, decoder: Decoder) -> None:
         embeddings = np.asarray(decoder.embeddings, dtype=np.float32)
@@ -207,10 +209,11 @@ class _Reader:
 
     def read(self) -> HeadFile:
         about = self._about()
+        decodes = about["kind"] == "adapter"
         adapter, width = self._adapter(about["encoding_width"])
-        sketch = self._sketch(width)
+        sketch = self._sketch(width) if _SKETCH in self._arrays or not decodes else None
         head: AdapterHead | CtcHead
-        if about["kind"] == "adapter":
+        if decodes:
             head = AdapterHead(
                 adapter=adapter,
                 sketch=sketch,
@@ -220,11 +223,13 @@ class _Reader:
             self._check_heads(head)
             tokens: int | None = head.vocabulary_size
         else:
+            assert sketch is not None
             head = CtcHead(adapter, sketch)
             tokens = None
         pieces = self._pieces(tokens)
         self._check_specials(pieces)
-        if any(letter >= len(pieces) or len(pieces[letter]) != 1 for letter in sketch.letters):
+        letters = sketch.letters if sketch is not None else ()
+        if any(letter >= len(pieces) or len(pieces[letter]) != 1 for letter in letters):
             raise self._error("has letters that are not of one byte")
         if self._arrays:
             raise self._error(
@@ -307,7 +312,7 @@ class _Reader:
         hidden = len(widen.weight)
         if hidden % _GROUP_INPUTS:
             raise self._error(f"has a sketch {hidden} wide, not a multiple of {_GROUP_INPUTS}")
-        letters = self._take("sketch.letters", np.uint16, (None,))
+        letters = self._take(_SKETCH, np.uint16, (None,))
         output = self._linear("sketch.output", PLACES * (len(letters) + 1), width, biased=True)
         return Sketch(
             widen,
