@@ -64,7 +64,7 @@ def _distill(
     layers: Annotated[
         str, typer.Option(metavar="LIST", help="Which decoder layers of --init to take.")
     ] = "0,1,2,3",
-    blocks: Annotated[int, typer.Option(min=0, max=8, help="Blocks of the adapter.")] = 2,
+    blocks: Annotated[int, typer.Option(min=0, max=8, help="Blocks of the adapter.")] = 4,
     pieces: Annotated[
         int, typer.Option(min=512, max=50_000, help="Tokens that the head knows.")
     ] = 16384,
@@ -78,7 +78,7 @@ def _distill(
     ] = False,
     passes: Annotated[
         str, typer.Option(metavar="A,B", help="Passes of the adapter alone, and of the whole.")
-    ] = "6,18",
+    ] = "8,2",
     noise: Annotated[
         Path | None,
         typer.Option(
@@ -119,7 +119,7 @@ def _distill(
     if len(schedule) != 2 or sum(schedule) == 0:
         raise As2dError(
             f"--passes {passes}: is not two numbers, one of them above 0",
-            remedy="give A,B, such as 6,18",
+            remedy="give A,B, such as 8,2",
             status=ExitStatus.USAGE,
         )
     for option, value in (("--hours", hours), ("--cache-gb", cache_gb)):

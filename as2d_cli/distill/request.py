@@ -48,10 +48,10 @@ class DistillRequest:
     most_bytes: int = 20 << 30
     method: str = "adapter"
     layers: tuple[int, ...] = (0, 1, 2, 3)
-    blocks: int = 2
+    blocks: int = 4
     pieces: int = 16384
     sketch: bool = False
-    passes: tuple[int, int] = (6, 18)
+    passes: tuple[int, int] = (8, 2)
     seed: int = 0
     threads: int = 0
     offline: bool = False

@@ -32,14 +32,15 @@ __all__ = ["Point", "Schedule", "Trainer"]
 Network = AdapterNetwork | CtcNetwork
 
 _SKETCH_WEIGHT = 0.3  # of the sketch's loss while the whole is trained
-_HINT_WEIGHT = 0.02  # of the adapter's error while the whole is trained
+# Of the adapter's error while the whole is trained. With a small one the adapter soon learns the
+# texts of hours of audio by heart, and is worth less for others.
+_HINT_WEIGHT = 0.5
 _NOISE = 0.05  # share of the history's tokens that are replaced by others
 _SMOOTHING = 0.05
 _MASKED = 0.05  # share of the positions whose encoder output is hidden while training
 _MOST_AVERAGED = 0.998  # decay of the running mean of the weights, which is what is judged
-# The decoder's rate over the adapter's: hours of audio teach the new parts, but would only make the
-# decoder forget what it knows of the language.
-_SLOWER = 0.03
+# The rate, over the others', of what begins from nothing when the whole is trained.
+_FASTER = 25.0
 _NORM = 1.0  # of the gradient, at most
 
 
@@ -49,14 +50,14 @@ class Schedule:
 
     Attributes:
         adapter_passes, tune_passes: times over all windows in the first and the second part.
-        adapter_rate, tune_rate: peak learning rates of adapter and sketch, which are new; those
-            of the decoder are `_SLOWER`.
+        adapter_rate, tune_rate: peak learning rates of the parts. The second one is low: hours of
+            audio would make the decoder forget what it knows of the language.
     """
 
     adapter_passes: int
     tune_passes: int
     adapter_rate: float = 2e-3
-    tune_rate: float = 5e-4
+    tune_rate: float = 2e-5
 
     @property
     def passes(self) -> int:
@@ -254,18 +255,23 @@ class Trainer:
         # A short rise, then half a cosine.
         rise = min(1.0, done / 0.5)
         rate = peak * rise * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1.0, done / whole))))
-        adapter, rest = self._optimizer.param_groups
-        adapter["lr"] = rate
-        rest["lr"] = 0.0 if first else rate * _SLOWER
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate * (1.0 if first else group["speed"])
 
     def _groups(self) -> list[dict[str, Any]]:
-        # What is new goes faster than what is known to work.
-        adapter = [*self.network.adapter.parameters()]
-        if self.network.sketch is not None:
-            adapter += self.network.sketch.parameters()
-        known = {id(p) for p in adapter}
-        rest = [p for p in self.network.parameters() if id(p) not in known]
-        return [{"params": adapter, "lr": 0.0}, {"params": rest, "lr": 0.0}]
+        network = self.network
+        alone = isinstance(network, CtcNetwork)  # its sketch has no decoder to spoil
+        adapter = [*network.adapter.parameters()]
+        sketch = [] if network.sketch is None else [*network.sketch.parameters()]
+        done = {id(p) for p in (*adapter, *sketch)}
+        # What tokens mean is known, and no few hours of audio have most of them.
+        known = () if alone else (network.embeddings, network.positions)
+        for table in known:
+            table.requires_grad_(False)
+            done.add(id(table))
+        rest = [p for p in network.parameters() if id(p) not in done]
+        groups = (adapter, _FASTER if alone else 1.0), (sketch, _FASTER), (rest, 1.0)
+        return [{"params": p, "lr": 0.0, "speed": speed} for p, speed in groups if p]
 
     def _add_to_mean(self) -> None:
         self._average += 1
