@@ -52,6 +52,10 @@ class Replay:
     def steps(
         self, text: Sequence[int], draft: Sequence[int], end_token: int, budget: int
     ) -> int: ...
+    def trace(
+        self, text: Sequence[int], draft: Sequence[int], end_token: int
+    ) -> list[tuple[int, int]]:
+        """Place in the draft and right candidates after it, for each prefix of `text`."""
 
 class ScriptedDrafter:
     def __init__(

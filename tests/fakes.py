@@ -25,6 +25,7 @@ from as2d_cli.decoding.events import (
     TokensCommitted,
     WindowFinished,
 )
+from as2d_cli.decoding.plan import PlanRequest
 from as2d_cli.environment import Environment, Output
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.tasks.models import Backend, Model, PlanFace
@@ -77,6 +78,7 @@ class FakePlan:
     method: str
     budget: int
     windows: int = 1
+    why: str = "by rule"
 
 
 @dataclass
@@ -116,6 +118,7 @@ class Script:
         drafter: what the catalogue has for any target and language.
         reverse: windows that are in flight together finish in reverse order.
         log: what was asked of it.
+        asked: plans that were asked for.
     """
 
     texts: Sequence[str] | Callable[[Window], str] = (" Hello world.",)
@@ -131,6 +134,7 @@ class Script:
     missing: Sequence[str] = ()
     absent: Sequence[str] = ()
     log: list[Any] = field(default_factory=list)
+    asked: list[PlanRequest] = field(default_factory=list)
 
     def text(self, window: Window) -> str:
         if callable(self.texts):
@@ -262,17 +266,12 @@ def backend(script: Script) -> Backend:
         script.log.append(("drafter", target, language))
         return script.drafter
 
-    def plan(
-        method: str,
-        budget: int | None,
-        target: str | None,
-        draft: str | None,
-        windows: int | None,
-        shares_encoder: bool,
-    ) -> PlanFace:
-        if target == "99":
+    def plan(request: PlanRequest) -> PlanFace:
+        method, budget = request.method, request.budget
+        if request.target_cores == "99":
             raise As2dError("no core 99 for --target-cores", status=ExitStatus.USAGE)
         script.log.append(("plan", method))
+        script.asked.append(request)
         return FakePlan("as2d" if method == "auto" else method, 8 if budget is None else budget)
 
     def open_engine(target: Model, drafter: Model | None, plan: PlanFace) -> FakeEngine:

@@ -2,6 +2,6 @@
 
 from as2d_cli.decoding.counters import Counters
 from as2d_cli.decoding.engine import Engine, Run, Window
-from as2d_cli.decoding.plan import Plan, make_plan
+from as2d_cli.decoding.plan import Plan, PlanRequest, make_plan
 
-__all__ = ["Counters", "Engine", "Plan", "Run", "Window", "make_plan"]
+__all__ = ["Counters", "Engine", "Plan", "PlanRequest", "Run", "Window", "make_plan"]

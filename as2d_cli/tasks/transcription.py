@@ -96,6 +96,7 @@ def transcribe(
     results: list[Transcript] = []
     # First: a wrong option is told before any input is looked at.
     plan = make_plan(request, backend, options.language)
+    monitor.info(f"plan: {plan.method}, {plan.why}")
     with ExitStack() as stack:
         models: Models | None = None
         for source in sources:

@@ -352,7 +352,18 @@ NB_MODULE(_native, module) {
             const std::shared_ptr<const TokenKeys> borrowed(std::shared_ptr<void>(), &keys);
             return ReplaySteps(text, draft, end_token, budget, borrowed);
           },
-          "text"_a, "draft"_a, "end_token"_a, "budget"_a);
+          "text"_a, "draft"_a, "end_token"_a, "budget"_a)
+      .def(
+          "trace",
+          [](const TokenKeys& keys, const std::vector<TokenId>& text,
+             const std::vector<TokenId>& draft, TokenId end_token) {
+            std::vector<std::pair<std::size_t, std::size_t>> trace;
+            for (const auto& [place, run] : ReplayTrace(text, draft, end_token, keys)) {
+              trace.emplace_back(place, run);
+            }
+            return trace;
+          },
+          "text"_a, "draft"_a, "end_token"_a);
 
   nb::class_<ScriptedDrafter>(module, "ScriptedDrafter")
       .def(

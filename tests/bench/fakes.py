@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, cast
 
 from as2d_cli.app import run
 from as2d_cli.audio.decode import RATE
-from as2d_cli.decoding import Counters, Plan, Window
+from as2d_cli.decoding import Counters, Plan, PlanRequest, Window
 from as2d_cli.decoding.events import (
     DrafterLost,
     Event,
@@ -104,14 +104,8 @@ class FakeMachine:
                 raise As2dError(f"no model {name}", status=ExitStatus.UNAVAILABLE)
             return models[name]
 
-        def plan(
-            method: str,
-            budget: int | None,
-            target: str | None,
-            draft: str | None,
-            windows: int | None,
-            shares_encoder: bool,
-        ) -> PlanFace:
+        def plan(request: PlanRequest) -> PlanFace:
+            method, budget, target = request.method, request.budget, request.target_cores
             cores = tuple(map(int, target.split(","))) if target else tuple(range(self.cores))
             if method == "target":
                 return Plan(method, cores, (), budget or 0)

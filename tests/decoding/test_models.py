@@ -17,7 +17,7 @@ from as2d_cli.bench.dataset import Clip, load_clips
 from as2d_cli.bench.session import BenchRequest, Session
 from as2d_cli.bench.summary import summarise
 from as2d_cli.catalog import Bundle, ensure_bundle
-from as2d_cli.decoding import Counters, Engine, Window, make_plan
+from as2d_cli.decoding import Counters, Engine, PlanRequest, Window, make_plan
 from as2d_cli.decoding.events import DrafterLost, Event, RunFinished, WindowFinished
 from as2d_cli.methods import METHODS
 from as2d_cli.output.talk import Talk
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.model
 DATA = Path(__file__).parents[1] / "data"
 CLIPS = load_clips([DATA / "clips.jsonl"])
 ENGLISH = [clip for clip in CLIPS if clip.language == "en"]
-PLAN = make_plan("target", 1)
+PLAN = make_plan(PlanRequest("target", 1))
 DRAFTERS = ("moonshine-tiny-en", "whisper-tiny.en")
 
 
@@ -46,7 +46,7 @@ def drafters() -> dict[str, Bundle]:
 
 @pytest.fixture(scope="module")
 def engine(target: Bundle) -> Iterator[Engine]:
-    with Engine.open(target, None, make_plan("as2d", 8)) as engine:
+    with Engine.open(target, None, make_plan(PlanRequest("as2d", 8))) as engine:
         yield engine
 
 
@@ -117,7 +117,7 @@ def test_every_method_says_what_the_target_says(
 ) -> None:
     # Two windows, and the first is three times as long as what Moonshine takes at once.
     clip = next(clip for clip in ENGLISH if clip.path.stem == "hope")
-    with Engine.open(target, drafters[drafter], make_plan("coupled", 6)) as engine:
+    with Engine.open(target, drafters[drafter], make_plan(PlanRequest("coupled", 6))) as engine:
         alone, _, _ = decode(engine, clip, target, draft=False)
         assert len(alone) == 2
         for method in methods:
@@ -151,7 +151,7 @@ def test_language_is_recognised(engine: Engine, clip: Clip) -> None:
 
 @pytest.mark.parametrize("ending", ["throw", "hang", "never"])
 def test_a_drafter_that_fails_changes_nothing(target: Bundle, ending: str) -> None:
-    with Engine.open(target, None, make_plan("as2d", 8)) as engine:
+    with Engine.open(target, None, make_plan(PlanRequest("as2d", 8))) as engine:
         alone, _, _ = decode(engine, ENGLISH[0], target)
         # Right for five tokens, and then it fails.
         drafter = _native.ScriptedDrafter({0: list(alone[0][:5])}, ending)
@@ -165,7 +165,7 @@ def test_a_drafter_that_fails_changes_nothing(target: Bundle, ending: str) -> No
 
 
 def test_the_targets_own_text_as_draft_is_accepted_whole(target: Bundle) -> None:
-    with Engine.open(target, None, make_plan("as2d", 7)) as engine:
+    with Engine.open(target, None, make_plan(PlanRequest("as2d", 7))) as engine:
         alone, _, _ = decode(engine, ENGLISH[0], target)
         engine.set_drafter(_native.ScriptedDrafter({0: list(alone[0])}))
         tokens, _, counters = decode(engine, ENGLISH[0], target)
@@ -182,7 +182,7 @@ def test_a_broken_drafter_is_a_warning(
     shutil.copytree(drafters["moonshine-tiny-en"].path, folder)
     decoder = folder / drafters["moonshine-tiny-en"].decoder
     decoder.write_bytes(decoder.read_bytes()[: 1 << 20])
-    with Engine.open(target, Bundle.read(folder), make_plan("as2d", 8)) as engine:
+    with Engine.open(target, Bundle.read(folder), make_plan(PlanRequest("as2d", 8))) as engine:
         assert len(engine.warnings) == 1
         assert decoder.name in engine.warnings[0]
         tokens, events, _ = decode(engine, ENGLISH[0], target)
@@ -191,7 +191,7 @@ def test_a_broken_drafter_is_a_warning(
 
 
 def test_threads_are_on_their_cores(target: Bundle, drafters: dict[str, Bundle]) -> None:
-    plan = make_plan("as2d", 8)
+    plan = make_plan(PlanRequest("as2d", 8))
     with Engine.open(target, drafters["moonshine-tiny-en"], plan) as engine:
         _, _, counters = decode(engine, ENGLISH[0], target)
     lanes = {"target": plan.target_cores, "draft": plan.draft_cores}
