@@ -38,7 +38,7 @@ class BenchEngine(Protocol):
         budget: int | None = None,
         exact: bool | None = None,
         windows: int | None = None,
-        adaptive: bool = False,
+        adaptive: bool = True,
     ) -> BenchRun: ...
     def time_draft(
         self, samples: Any, language: str, /, *, lend: bool = True

@@ -337,7 +337,7 @@ class Session:
             timing = interruptible(partial(seat.engine.time_draft, window.samples, work.language))
             seconds = len(window.samples) / RATE
             found.append(
-                trace_of(self._tracer, seconds, text, timing["text"], self._target.tokens["end"])
+                trace_of(self._tracer, seconds, text, timing["tokens"], self._target.tokens["end"])
             )
         return found
 

@@ -204,7 +204,7 @@ def _written(option: str, findings: Findings) -> str:
     if option == "--html":
         from as2d_cli.output.profile_page import page
 
-        return page(findings)
+        return str(page(findings))
     from as2d_cli.profile.plan_file import SavedPlan, as_json
 
     chosen = findings.chosen.candidate

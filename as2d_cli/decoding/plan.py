@@ -37,7 +37,7 @@ class Plan:
         pin: bind threads to their cores; False where the platform cannot.
         windows: of one recording that the target decodes in one batch, where the lanes are not
             coupled.
-        costs: what is known of this machine with these models on these cores, or None.
+        costs: what the target's steps cost with these cores, or None where it was not measured.
         why: what the plan was made by, for people.
     """
 

@@ -1,4 +1,4 @@
-"""How far a bench or a profile is: a bar with the time left on a terminal, one line at its start elsewhere."""
+"""How far a bench or a profile is: a bar with the time left on a terminal, a line elsewhere."""
 
 from __future__ import annotations
 

@@ -13,7 +13,15 @@ from as2d_cli.profile.costs import CostModel, LaneCosts, TargetCosts
 from as2d_cli.profile.planner import Ranked
 from as2d_cli.profile.session import Findings
 
-__all__ = ["cores_text", "milliseconds", "print_costs", "print_plan", "print_ranking"]
+__all__ = [
+    "cores_text",
+    "cost_rows",
+    "milliseconds",
+    "notes",
+    "print_costs",
+    "print_plan",
+    "print_ranking",
+]
 
 _NOISY = 0.1
 """A spread of repeats from which on the figures are called rough."""
@@ -30,12 +38,12 @@ def print_costs(costs: CostModel, console: Console) -> None:
     pair = costs.target + (f" with {costs.drafter}" if costs.drafter else "")
     origin = "estimated from a description" if costs.estimated else costs.created
     console.print(Text(one_line(f"{pair}, {origin}" if origin else pair), style="bold"))
-    _table(_cost_rows(costs), console)
+    _table(cost_rows(costs), console)
     console.print()
     for line in _plot(costs):
         console.print(Text(line), soft_wrap=True)
     console.print()
-    for note in _notes(costs):
+    for note in notes(costs):
         console.print(note, soft_wrap=True)
 
 
@@ -50,7 +58,7 @@ def print_ranking(findings: Findings, console: Console) -> None:
         if place < _SHOWN or kind not in seen or ranked is findings.chosen:
             shown.append(ranked)
         seen.add(kind)
-    rows = [("plan", "target", "drafter", "tokens/s", "ratio", "slower", "")]
+    rows: list[tuple[str, ...]] = [("plan", "target", "drafter", "tokens/s", "ratio", "slower", "")]
     rows += [_ranked_row(ranked, findings) for ranked in shown]
     _table(rows, console, left=(0, 6))
     left_out = len(findings.ranking) - len(shown)
@@ -100,7 +108,8 @@ def _ranked_row(ranked: Ranked, findings: Findings) -> tuple[str, ...]:
 _ROWS = (1, 4, 8, 16, 32)
 
 
-def _cost_rows(costs: CostModel) -> list[tuple[str, ...]]:
+def cost_rows(costs: CostModel) -> list[tuple[str, ...]]:
+    """All lanes, the headings first."""
     steps = tuple(f"{rows} rows" if rows > 1 else "1 row" for rows in _ROWS)
     found = [("lane", "cores", "encoder 10 s", "30 s", *steps, "token")]
     for lane in costs.lanes:
@@ -159,7 +168,8 @@ def _bar(share: float) -> str:
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip().ljust(_BAR)
 
 
-def _notes(costs: CostModel) -> Iterator[str]:
+def notes(costs: CostModel) -> Iterator[str]:
+    """What the table does not say."""
     if costs.bandwidth:
         yield f"one core copies {costs.bandwidth / 1e9:.1f} GB/s"
     contention = next((c for lane in costs.lanes if (c := lane.contention) is not None), None)
@@ -181,6 +191,7 @@ def _table(rows: Sequence[Sequence[str]], console: Console, left: Sequence[int] 
 
 
 def milliseconds(seconds: float) -> str:
+    """With the digits that matter."""
     return f"{seconds * 1e3:.1f} ms" if seconds < 0.1 else f"{seconds * 1e3:.0f} ms"
 
 

@@ -170,12 +170,11 @@ def _lane(data: Mapping[str, Any]) -> LaneCosts:
         target_cores=tuple(data["target_cores"]),
         draft_cores=tuple(data["draft_cores"]),
         alone=_target(data["alone"]),
-        **{name: data[name] and _target(data[name]) for name in ("own", "beside")},
-        **{name: data[name] and _draft(data[name]) for name in _DRAFTS},
+        own=_target(data["own"]) if data["own"] else None,
+        beside=_target(data["beside"]) if data["beside"] else None,
+        draft=_draft(data["draft"]) if data["draft"] else None,
+        draft_beside=_draft(data["draft_beside"]) if data["draft_beside"] else None,
     )
-
-
-_DRAFTS = ("draft", "draft_beside")
 
 
 def _target(data: Mapping[str, Any]) -> TargetCosts:

@@ -1,10 +1,10 @@
 """A device that is not here: its costs estimated from a description of its cores and memory.
 
-The scaling is stated, not measured. A core multiplies 16 pairs of bytes in a cycle with each 128 bits
-of its vector pipes (what the dot product instruction does), of which `_REACHED` is reached; cores of
-a lane add up. A step reads all weights of the decoder once, as fast as the lane's cores can read, or
-multiplies all rows with them, whichever takes longer. Two lanes at work share the memory in
-proportion to what each could read alone.
+The scaling is stated, not measured. A core multiplies 16 pairs of bytes in a cycle with each 128
+bits of its vector pipes (what the dot product instruction does), of which `_REACHED` is reached;
+cores of a lane add up. A step reads all weights of the decoder once, as fast as the lane's cores
+can read, or multiplies all rows with them, whichever takes longer. Two lanes at work share the
+memory in proportion to what each could read alone.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def read_device(name: str, option: str = "--device-file") -> Device:
         problem = str(error)
     raise As2dError(
         f"{option} {name}: {problem}",
-        remedy=f"give a file like those that came with as2d, or one of {', '.join(shipped_devices())}",
+        remedy=f"give a file like the ones of {', '.join(shipped_devices())}, or such a name",
         status=ExitStatus.USAGE,
     )
 

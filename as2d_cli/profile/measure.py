@@ -241,7 +241,7 @@ class _Measuring:
         for samples in (subject.clip, np.concatenate([subject.clip, subject.clip])):
             timing = engine.time_draft(samples, subject.language, lend=False)
             found.append((len(samples) / RATE, timing))
-        self._draft = list(found[0][1]["text"])
+        self._draft = list(found[0][1]["tokens"])
         return found
 
     def _together(self, engine: TimedEngine, lane: LaneCosts, seconds: float) -> LaneCosts:
@@ -347,7 +347,7 @@ def _draft(drafts: Sequence[tuple[float, Mapping[str, Any]]]) -> DraftCosts:
         by_audio[audio].append(timing["encode"])
     encode = Line.through({audio: statistics.median(taken) for audio, taken in by_audio.items()})
     # The end is a token like any other.
-    token = statistics.median(timing["steps"] / (timing["tokens"] + 1) for _, timing in drafts)
+    token = statistics.median(timing["steps"] / (len(timing["tokens"]) + 1) for _, timing in drafts)
     return DraftCosts(encode, token)
 
 

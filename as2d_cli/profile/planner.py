@@ -23,7 +23,7 @@ _BATCHES = (2, 3, 4, 6)
 _DRAFTED_BATCHES = (1, 2, 3)
 
 _CLOSE = 0.01
-"""Plans that differ by less are one for all that a simulation can tell; the simpler one is taken."""
+"""Plans that differ by less are one for all that a simulation can tell: the simpler is taken."""
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,8 @@ std::vector<DraftPlace> ReplayTrace(std::span<const TokenId> text, std::span<con
     DraftPlace found{.place = aligner.Position().value_or(aligner.drafted())};
     const auto candidates = aligner.Candidates(found.place, aligner.drafted());
     const auto rest = std::span(said).subspan(committed);
-    found.run = static_cast<std::size_t>(
-        std::ranges::mismatch(candidates, rest).in1 - candidates.begin());
+    found.run =
+        static_cast<std::size_t>(std::ranges::mismatch(candidates, rest).in1 - candidates.begin());
     trace.push_back(found);
   }
   return trace;
