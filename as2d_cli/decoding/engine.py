@@ -184,23 +184,38 @@ class Engine:
         return max(found, key=lambda entry: entry[1])
 
     def time_encode(
-        self, seconds_of_audio: float, repeats: int, *, lend: bool = True
+        self,
+        seconds_of_audio: float,
+        repeats: int,
+        *,
+        lend: bool = True,
+        most_seconds: float = 30.0,
     ) -> list[float]:
         """Seconds of each of `repeats` passes of the target's encoder.
 
         Of this and what follows: it blocks; the lane that rests lends its cores, as in a run,
-        unless `lend` is False.
+        unless `lend` is False; and no more samples are taken after `most_seconds`, but one of each
+        kind in any case.
 
         Raises:
             As2dError: it cannot be measured.
         """
-        return self._timed(lambda native: native.time_encode(seconds_of_audio, repeats, lend=lend))
+        return self._timed(
+            lambda native: native.time_encode(seconds_of_audio, repeats, lend, most_seconds)
+        )
 
     def time_steps(
-        self, rows: Sequence[int], repeats: int, *, lend: bool = True
+        self,
+        rows: Sequence[int],
+        repeats: int,
+        *,
+        lend: bool = True,
+        most_seconds: float = 30.0,
     ) -> list[list[float]]:
         """Seconds of `repeats` forwards of the target for each number of rows, made in turn."""
-        return self._timed(lambda native: native.time_steps(rows, repeats, lend=lend))
+        return self._timed(
+            lambda native: native.time_steps(rows, repeats, lend=lend, most_seconds=most_seconds)
+        )
 
     def time_draft(
         self, samples: npt.NDArray[np.float32], language: str, *, lend: bool = True

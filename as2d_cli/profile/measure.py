@@ -33,15 +33,11 @@ __all__ = [
     "measure",
 ]
 
-_AUDIO = (5.0, 12.0, 28.0)
-"""Seconds of audio that the encoder is timed with: near both ends of what a window can be, and
-between."""
+_AUDIO = (5.0, 28.0)
+"""Seconds of audio that the encoder is timed with: near both ends of what a window can be."""
 
 _BATCH = 4
 """Windows decoded at a time, to see what one more of them costs a step."""
-
-_RUNS = 3
-"""The target alone on the clip, after one to warm up; and so many batches."""
 
 _LEAST_LAYOUTS = 2
 _MOST_ROUNDS = 12
@@ -64,16 +60,18 @@ class Effort:
         seconds: to be done in, loading apart.
         rows: of the forwards that are timed.
         most_layouts: ways to share the cores.
+        runs: of the target alone, after one to warm up, and of several windows at a time.
     """
 
     seconds: float
     rows: tuple[int, ...]
     most_layouts: int
+    runs: int
 
 
-QUICK = Effort(6.0, (1, 2, 4, 8, 9, 16), 2)
-USUAL = Effort(40.0, (1, 2, 4, 5, 8, 9, 16, 17, 32), 8)
-FULL = Effort(150.0, (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32), 16)
+QUICK = Effort(5.0, (1, 2, 4, 9, 16), 2, 1)
+USUAL = Effort(40.0, (1, 2, 4, 5, 8, 9, 16, 17, 32), 8, 3)
+FULL = Effort(150.0, (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32), 16, 5)
 
 
 @dataclass(frozen=True)
@@ -95,10 +93,10 @@ class TimedEngine(Protocol):
     """What is used of an engine (see `as2d_cli.decoding.Engine`). All calls block."""
 
     def time_encode(
-        self, seconds_of_audio: float, repeats: int, *, lend: bool = True
+        self, seconds_of_audio: float, repeats: int, *, lend: bool = True, most_seconds: float
     ) -> list[float]: ...
     def time_steps(
-        self, rows: Sequence[int], repeats: int, *, lend: bool = True
+        self, rows: Sequence[int], repeats: int, *, lend: bool = True, most_seconds: float
     ) -> list[list[float]]: ...
     def time_draft(
         self, samples: Any, language: str, *, lend: bool = True
@@ -170,7 +168,7 @@ class _Measuring:
         self._told = 0.0
 
     def all(self, layouts: Sequence[Layout]) -> Measured:
-        subject, effort = self._subject, self._effort
+        subject, effort, times = self._subject, self._effort, self._effort.runs
         self._watch.begin(_summary(subject, layouts), effort.seconds)
         self._told = time.monotonic()
         end = self._told + effort.seconds
@@ -185,9 +183,9 @@ class _Measuring:
             self._watch.doing(_name(layout))
             with subject.open(layout) as engine:
                 if number == 0:
-                    runs = [subject.hear(engine, [subject.clip], 1) for _ in range(_RUNS + 1)][1:]
+                    runs = [subject.hear(engine, [subject.clip], 1) for _ in range(times + 1)][1:]
                     batches = [
-                        subject.hear(engine, [subject.clip] * _BATCH, _BATCH) for _ in range(_RUNS)
+                        subject.hear(engine, [subject.clip] * _BATCH, _BATCH) for _ in range(times)
                     ]
                 lanes.append(self._lane(engine, layout, share))
             self._tell()
@@ -212,9 +210,13 @@ class _Measuring:
         rounds = 0
         while rounds == 0 or (rounds < _MOST_ROUNDS and time.monotonic() < end):
             for lend, samples in ways.items():
+                # One sample comes in any case, however slow the machine is.
+                most = max(0.0, end - time.monotonic()) / 4
                 for audio in _AUDIO:
-                    samples.encode[audio] += engine.time_encode(audio, 2, lend=lend)
-                found = engine.time_steps(self._effort.rows, 3, lend=lend)
+                    samples.encode[audio] += engine.time_encode(
+                        audio, 2, lend=lend, most_seconds=most
+                    )
+                found = engine.time_steps(self._effort.rows, 5, lend=lend, most_seconds=most)
                 for rows, taken in zip(self._effort.rows, found, strict=True):
                     samples.steps[rows] += taken
             if draft:
