@@ -14,7 +14,17 @@ class NativeCancelledError(Exception):
     """A call that was ended from another thread."""
 
 def kernel_name() -> str: ...
-def topology() -> dict[str, Any]: ...
+def topology(root: Path | None = None, allowed: str | None = None) -> dict[str, Any]:
+    """The machine as this process may use it.
+
+    Args:
+        root: folder with a machine's `sys` and `proc` in place of this one's.
+        allowed: cores such as "0-3,5" in place of the calling thread's own.
+    """
+
+def temperatures(root: Path | None = None) -> list[tuple[str, float]]:
+    """Sensors and degrees Celsius, of those that can be read."""
+
 def draft_alone(
     ort_library: Path,
     drafter: Path,

@@ -28,6 +28,9 @@
 #include "as2d/engine.h"
 #include "as2d/error.h"
 #include "as2d/kernels/operators.h"
+#include "as2d/platform/cpu_mask.h"
+#include "as2d/platform/system_roots.h"
+#include "as2d/platform/temperatures.h"
 #include "as2d/platform/topology.h"
 #include "as2d/text/retokenizer.h"
 #include "as2d/text/vocabulary.h"
@@ -217,6 +220,22 @@ nb::dict DictOf(const LaneReport& report) {
   return dict;
 }
 
+const char* NameOf(ClusterSource source) {
+  switch (source) {
+    case ClusterSource::kNone:
+      return "none";
+    case ClusterSource::kCapacity:
+      return "capacity";
+    case ClusterSource::kMaxFrequency:
+      return "frequency";
+  }
+  return "";
+}
+
+nb::object ListOf(const std::optional<CpuMask>& mask) {
+  return mask ? nb::cast(mask->Cores()) : nb::none();
+}
+
 nb::dict DictOf(const Topology& topology) {
   nb::list clusters;
   for (const CoreCluster& cluster : topology.clusters) {
@@ -224,13 +243,35 @@ nb::dict DictOf(const Topology& topology) {
     entry["cores"] = cluster.cores;
     entry["capacity"] = cluster.capacity;
     entry["max_khz"] = cluster.max_khz;
+    entry["model"] = TextOf(cluster.model);
+    entry["governor"] = TextOf(cluster.governor);
+    entry["features"] = cluster.features;
     clusters.append(entry);
+  }
+  nb::list caches;
+  for (const Cache& cache : topology.caches) {
+    nb::dict entry;
+    entry["level"] = cache.level;
+    entry["kind"] = TextOf(cache.kind);
+    entry["bytes"] = cache.bytes;
+    entry["cores"] = cache.cores.Cores();
+    caches.append(entry);
   }
   nb::dict dict;
   dict["clusters"] = clusters;
-  dict["quota"] = topology.cpu_quota;
+  dict["source"] = NameOf(topology.source);
+  dict["quota"] = topology.cpu_quota.value_or(0.0);
+  dict["quota_known"] = topology.cpu_quota.has_value();
   dict["can_pin"] = topology.can_pin;
+  dict["allowed"] = ListOf(topology.allowed);
+  dict["offline"] = ListOf(topology.offline);
+  dict["siblings"] = topology.siblings;
+  dict["caches"] = caches;
   return dict;
+}
+
+SystemRoots RootsOf(const std::optional<std::filesystem::path>& root) {
+  return root ? SystemRoots::Below(*root) : SystemRoots();
 }
 
 /// A retokenizer with the vocabularies it looks at.
@@ -333,7 +374,28 @@ NB_MODULE(_native, module) {
         return nb::bytes(text.data(), text.size());
       },
       "ort_library"_a, "drafter"_a, "samples"_a, "language"_a, "target"_a = nb::none());
-  module.def("topology", [] { return DictOf(ReadTopology()); });
+  module.def(
+      "topology",
+      [](const std::optional<std::filesystem::path>& root,
+         const std::optional<std::string>& allowed) {
+        std::optional<CpuMask> mask;
+        if (allowed) {
+          mask = CpuMask::Parse(*allowed);
+          if (!mask) throw Error("'" + *allowed + "' is no list of cores");
+        }
+        return DictOf(ReadTopology(RootsOf(root), mask));
+      },
+      "root"_a = nb::none(), "allowed"_a = nb::none());
+  module.def(
+      "temperatures",
+      [](const std::optional<std::filesystem::path>& root) {
+        nb::list list;
+        for (const Temperature& sensor : ReadTemperatures(RootsOf(root))) {
+          list.append(nb::make_tuple(TextOf(sensor.sensor), sensor.celsius));
+        }
+        return list;
+      },
+      "root"_a = nb::none());
 
   nb::class_<Run>(module, "Run")
       .def(
