@@ -83,8 +83,57 @@ class Engine:
         exact: bool,
         tell_encodings: bool = False,
         windows: int = 1,
+        adaptive: bool = False,
+        costs: Mapping[str, Any] | None = None,
     ) -> Run: ...
     def language_probabilities(
         self, samples: npt.NDArray[np.float32]
     ) -> list[tuple[str, float]]: ...
+    def time_encode(
+        self,
+        seconds_of_audio: float,
+        repeats: int,
+        lend: bool = True,
+        most_seconds: float = 30.0,
+    ) -> list[float]:
+        """Seconds of each of `repeats` passes of the target's encoder.
+
+        The same for all that measures: `lend` lets the cores of the lane that rests help, as in a
+        run; no more samples are taken after `most_seconds`, but one of each kind in any case. They
+        raise `NativeError` while a run is not over, and `NativeCancelledError` after
+        `cancel_timing`.
+        """
+    def time_steps(
+        self,
+        rows: Sequence[int],
+        repeats: int,
+        exact: bool = True,
+        lend: bool = True,
+        most_seconds: float = 30.0,
+    ) -> list[list[float]]:
+        """Seconds of the target's forwards, a list for each number of rows.
+
+        `exact`: an odd number is padded where a run in exact mode would do so.
+        """
+    def time_draft(
+        self,
+        samples: npt.NDArray[np.float32],
+        language: str = "",
+        lend: bool = True,
+        most_seconds: float = 30.0,
+    ) -> dict[str, Any]:
+        """A draft of one window: seconds of ``encode`` and of the ``steps`` after it, the number of
+        ``tokens`` as the target's, and whether it is ``complete``."""
+    def time_together(
+        self,
+        rows: Sequence[int],
+        seconds: float,
+        samples: npt.NDArray[np.float32],
+        language: str = "",
+        exact: bool = True,
+    ) -> dict[str, Any]:
+        """The target's ``steps``, as `time_steps`, while the drafter drafts the window over and
+        over: ``drafts``, each as `time_draft`, the last of which was perhaps stopped."""
+    def cancel_timing(self) -> None:
+        """Any thread: ends a measurement that goes on soon, and every later one at once."""
     def lanes(self) -> dict[str, Any]: ...

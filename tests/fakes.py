@@ -20,6 +20,7 @@ from as2d_cli.app import run
 from as2d_cli.decoding import Window
 from as2d_cli.decoding.events import (
     DrafterLost,
+    DraftingChanged,
     LaneChanged,
     RunFinished,
     TokensCommitted,
@@ -110,6 +111,7 @@ class Script:
         chunk: tokens per commit.
         pause: seconds per commit.
         language: what it detects.
+        dropped: after this window the engine drops drafting.
         drafter_dies: message of a `DrafterLost` before the first commit.
         fails: the error of the run.
         reason: of every window's end.
@@ -122,6 +124,7 @@ class Script:
     chunk: int = 4
     pause: float = 0.0
     language: tuple[str, float] = ("en", 0.98)
+    dropped: int | None = None
     drafter_dies: str | None = None
     fails: str | None = None
     reason: str = "end"
@@ -195,6 +198,9 @@ class FakeRun:
         for i in range(0, len(ids), self._script.chunk):
             self._events.append(TokensCommitted(0.0, window.index, ids[i : i + self._script.chunk]))
         self._events.append(WindowFinished(0.0, window.index, ids, reason, 0.01))
+        if self._draft and window.index == self._script.dropped:
+            why = "drafting does not pay"
+            self._events.append(DraftingChanged(0.0, window.index, False, why))
 
     def _count(self, tokens: int) -> None:
         c = self._counters

@@ -38,6 +38,7 @@ class BenchEngine(Protocol):
         budget: int | None = None,
         exact: bool | None = None,
         windows: int | None = None,
+        adaptive: bool = True,
     ) -> BenchRun: ...
 
 

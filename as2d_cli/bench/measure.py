@@ -152,6 +152,7 @@ def _start(engine: BenchEngine, contender: Contender) -> BenchRun:
         budget=contender.budget,
         exact=not contender.one_row,
         windows=contender.windows,
+        adaptive=False,  # a contender is what it says from the first window to the last
     )
 
 

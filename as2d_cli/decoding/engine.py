@@ -190,6 +190,7 @@ class Engine:
         exact: bool | None = None,
         windows: int | None = None,
         tell_encodings: bool = False,
+        adaptive: bool = True,
     ) -> Run:
         """Starts a run; the one before must be over.
 
@@ -197,6 +198,13 @@ class Engine:
             draft: False lets the target go alone where the method needs a drafter.
             method, budget, exact, windows: other ones than the plan's.
             tell_encodings: tell `WindowEncoded` of each window, 3 MB of it.
+            adaptive: draft only while it pays, and with as many candidates as pay where the plan
+                knows the costs; the text is the same. Off, the method is what the plan says
+                throughout. It is off where the lanes are coupled, and drafts go on in any case
+                where encodings are told.
+
+        Raises:
+            As2dError: the plan's costs cannot be.
         """
         native = self._open()
         exact = self._plan.exact if exact is None else exact
@@ -205,7 +213,11 @@ class Engine:
         windows = self._plan.windows if windows is None else windows
         if not draft and needs_drafter(method):
             method, budget = ("batched", windows) if windows > 1 else ("target", budget)
-        run = native.start(method, budget, exact, tell_encodings, windows)
+        costs = self._plan.costs.as_native() if adaptive and self._plan.costs else None
+        try:
+            run = native.start(method, budget, exact, tell_encodings, windows, adaptive, costs)
+        except _native.NativeError as error:
+            raise As2dError(str(error)) from error
         return Run(run, native, exact and self._can_be_exact)
 
     def close(self) -> None:

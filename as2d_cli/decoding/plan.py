@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from as2d_cli.decoding.costs import RunCosts
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import IN_TURN, SPLIT, TOGETHER, default_budget
 
@@ -38,6 +39,7 @@ class Plan:
         pin: bind threads to their cores; False where the platform cannot.
         windows: of one recording that the target decodes in one batch, where the lanes are not
             coupled.
+        costs: what the target's steps cost with these cores, or None where it was not measured.
     """
 
     method: str
@@ -47,6 +49,7 @@ class Plan:
     exact: bool = True
     pin: bool = True
     windows: int = 1
+    costs: RunCosts | None = None
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,8 @@ const char* NameOf(Event::Kind kind) {
       return "draft_advanced";
     case Event::Kind::kLaneChanged:
       return "lane_changed";
+    case Event::Kind::kDraftingChanged:
+      return "drafting_changed";
     case Event::Kind::kDrafterLost:
       return "drafter_lost";
     case Event::Kind::kRunFinished:
@@ -151,6 +153,10 @@ nb::dict DictOf(const Event& event) {
     case Event::Kind::kLaneChanged:
       dict["lane"] = event.lane == LaneName::kTarget ? "target" : "draft";
       dict["activity"] = NameOf(event.activity);
+      break;
+    case Event::Kind::kDraftingChanged:
+      dict["on"] = event.finished;
+      dict["message"] = TextOf(event.message);
       break;
     case Event::Kind::kDrafterLost:
       dict["message"] = TextOf(event.message);
@@ -259,15 +265,44 @@ ScriptedDrafter::Ending EndingOf(const std::string& name) {
   throw Error("no ending '" + name + "'; there are end, throw, hang and never");
 }
 
+StepCosts CostsOf(const nb::dict& costs) {
+  using Steps = std::map<int, double>;
+  StepCosts made;
+  made.alone = CostCurve(nb::cast<Steps>(costs["alone_steps"]));
+  made.drafted = CostCurve(nb::cast<Steps>(costs["drafted_steps"]));
+  made.encode_base = nb::cast<double>(costs["encode_base"]);
+  made.encode_per_second = nb::cast<double>(costs["encode_per_second"]);
+  return made;
+}
+
 std::unique_ptr<Run> Start(Engine& engine, const std::string& name, std::size_t budget, bool exact,
-                           bool tell_encodings, std::size_t windows) {
+                           bool tell_encodings, std::size_t windows, bool adaptive,
+                           const std::optional<nb::dict>& costs) {
   const std::optional<Method> method = MethodOf(name);
   if (!method) throw Error("no method '" + name + "'");
   RunOptions options;
   options.exact = exact;
   options.tell_encodings = tell_encodings;
   options.batch = windows;
+  options.adaptive = adaptive;
+  if (costs) options.costs = CostsOf(*costs);
   return engine.Start(*method, budget, std::move(options));
+}
+
+nb::dict DictOf(const DraftTiming& timing) {
+  nb::dict dict;
+  dict["encode"] = timing.encode;
+  dict["steps"] = timing.steps;
+  dict["tokens"] = timing.tokens;
+  dict["complete"] = timing.complete;
+  return dict;
+}
+
+Window DraftedWindow(const Samples& samples, std::string language) {
+  Window window;
+  window.samples.assign(samples.data(), samples.data() + samples.size());
+  window.language = std::move(language);
+  return window;
 }
 
 std::chrono::microseconds Microseconds(double seconds) {
@@ -289,9 +324,7 @@ NB_MODULE(_native, module) {
       [](const std::filesystem::path& ort_library, const std::filesystem::path& drafter,
          const Samples& samples, std::string language,
          const std::optional<std::filesystem::path>& target) {
-        Window window;
-        window.samples.assign(samples.data(), samples.data() + samples.size());
-        window.language = std::move(language);
+        Window window = DraftedWindow(samples, std::move(language));
         std::string text;
         {
           const nb::gil_scoped_release release;
@@ -396,12 +429,62 @@ NB_MODULE(_native, module) {
       .def("set_drafter", &Engine::SetDrafter)
       .def("has_drafter", &Engine::has_drafter)
       .def("start", &Start, "method"_a, "budget"_a, "exact"_a, "tell_encodings"_a = false,
-           "windows"_a = 1, nb::keep_alive<0, 1>())
+           "windows"_a = 1, "adaptive"_a = false, "costs"_a = nb::none(), nb::keep_alive<0, 1>())
       .def("language_probabilities",
            [](Engine& engine, const Samples& samples) {
              const nb::gil_scoped_release release;
              return engine.LanguageProbabilities(SpanOf(samples));
            })
+      .def(
+          "time_encode",
+          [](Engine& engine, double seconds_of_audio, std::size_t repeats, bool lend,
+             double most_seconds) {
+            const nb::gil_scoped_release release;
+            return engine.TimeEncode(seconds_of_audio, repeats,
+                                     {.lend = lend, .most_seconds = most_seconds});
+          },
+          "seconds_of_audio"_a, "repeats"_a, "lend"_a = true, "most_seconds"_a = 30.0)
+      .def(
+          "time_steps",
+          [](Engine& engine, const std::vector<int>& rows, std::size_t repeats, bool exact,
+             bool lend, double most_seconds) {
+            const nb::gil_scoped_release release;
+            return engine.TimeSteps(rows, repeats,
+                                    {.exact = exact, .lend = lend, .most_seconds = most_seconds});
+          },
+          "rows"_a, "repeats"_a, "exact"_a = true, "lend"_a = true, "most_seconds"_a = 30.0)
+      .def(
+          "time_draft",
+          [](Engine& engine, const Samples& samples, std::string language, bool lend,
+             double most_seconds) {
+            const Window window = DraftedWindow(samples, std::move(language));
+            DraftTiming timing;
+            {
+              const nb::gil_scoped_release release;
+              timing = engine.TimeDraft(window, {.lend = lend, .most_seconds = most_seconds});
+            }
+            return DictOf(timing);
+          },
+          "samples"_a, "language"_a = "", "lend"_a = true, "most_seconds"_a = 30.0)
+      .def(
+          "time_together",
+          [](Engine& engine, const std::vector<int>& rows, double seconds, const Samples& samples,
+             std::string language, bool exact) {
+            const Window window = DraftedWindow(samples, std::move(language));
+            TogetherTiming timing;
+            {
+              const nb::gil_scoped_release release;
+              timing = engine.TimeTogether(rows, seconds, window, exact);
+            }
+            nb::list drafts;
+            for (const DraftTiming& draft : timing.drafts) drafts.append(DictOf(draft));
+            nb::dict dict;
+            dict["steps"] = timing.steps;
+            dict["drafts"] = drafts;
+            return dict;
+          },
+          "rows"_a, "seconds"_a, "samples"_a, "language"_a = "", "exact"_a = true)
+      .def("cancel_timing", &Engine::CancelTiming)
       .def("lanes", [](const Engine& engine) {
         nb::dict dict;
         dict["target"] = DictOf(engine.target_report());

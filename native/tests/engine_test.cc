@@ -138,6 +138,33 @@ TEST(EngineTest, ABatchSaysWhatOneWindowAtATimeDoes) {
   }
 }
 
+TEST(EngineTest, MeasuresRealModelsAndRunsAfterwards) {
+  const Texts alone = Alone();
+  Engine engine = MakeEngine();
+  const std::vector<int> rows = {1, 2, 9};
+  Window window;
+  window.samples = Sound(16000, 0.01F);
+  window.language = "en";
+  for (const std::string drafter : {"two", "adapter", "ctc"}) {
+    SCOPED_TRACE(drafter);
+    engine.LoadDrafter(BundlePath(drafter), {});
+    for (const bool lend : {true, false}) {
+      const TimingOptions options = {.lend = lend};
+      EXPECT_EQ(engine.TimeEncode(1, 2, options).size(), 2U);
+      const auto steps = engine.TimeSteps(rows, 3, options);
+      ASSERT_EQ(steps.size(), 3U);
+      for (const auto& times : steps) EXPECT_EQ(times.size(), 3U);
+      const DraftTiming draft = engine.TimeDraft(window, options);
+      EXPECT_TRUE(draft.complete);
+      EXPECT_GT(draft.encode, 0);
+    }
+    const TogetherTiming together = engine.TimeTogether(rows, 0.05, window, true);
+    EXPECT_EQ(together.steps.size(), 3U);
+    EXPECT_FALSE(together.drafts.empty());
+    EXPECT_EQ(Collect(*Begin(engine, Method::kAs2d, 5)), alone);
+  }
+}
+
 TEST(EngineTest, AScriptedTargetTakesAsManyWindowsAsItHasSlots) {
   for (const int slots : {1, 2}) {
     Engine engine({{0, {1, 2, 3}}, {1, {4, 5, 6, 7}}, {2, {8}}}, {.slots = slots});

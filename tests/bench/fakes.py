@@ -146,8 +146,10 @@ class _Engine:
         budget: int | None = None,
         exact: bool | None = None,
         windows: int | None = None,
+        adaptive: bool = True,
     ) -> _Run:
         assert method is not None and budget is not None and exact is not None
+        assert not adaptive
         return _Run(self, method, budget, exact)
 
 
