@@ -119,9 +119,9 @@ TEST_F(AdaptiveRunTest, WithoutCostsItComparesAfterFiveWindows) {
 TEST_F(AdaptiveRunTest, TheTextIsTheTargetsWithEveryKindOfDrafterAndBatch) {
   for (const bool needs_encoding : {false, true}) {
     for (const std::size_t batch : {1U, 3U}) {
-      for (const double step : {0.0, kTooFast, kTooSlow, 0.0003}) {
+      for (const double step : {0.0, kTooFast, kTooSlow}) {
         SCOPED_TRACE(testing::Message() << needs_encoding << ' ' << batch << ' ' << step);
-        Target(texts_, {.slots = 4, .encode_time = 100us, .step_time = 200us});
+        Target(texts_, {.slots = 4, .step_time = 100us});
         options_.batch = batch;
         options_.encode_ahead = needs_encoding;
         options_.max_lead_windows = static_cast<std::int64_t>(batch) + 1;
@@ -136,12 +136,7 @@ TEST_F(AdaptiveRunTest, TheTextIsTheTargetsWithEveryKindOfDrafterAndBatch) {
         };
         decisions_.clear();
         Decode(MakeDrafter({.token_time = 50us, .needs_encoding = needs_encoding}));
-        if (step == kTooSlow) {
-          EXPECT_TRUE(decisions_.empty());
-        }
-        if (step == 0 || step == kTooFast) {
-          EXPECT_FALSE(decisions_.empty());
-        }
+        EXPECT_EQ(decisions_.empty(), step == kTooSlow);
       }
     }
   }

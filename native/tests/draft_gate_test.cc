@@ -36,8 +36,7 @@ TEST(DraftGateTest, StaysOpenWhileDraftingPays) {
 
 TEST(DraftGateTest, DropsWhatDoesNotPayAndProbesEverMoreRarely) {
   DraftGate gate(true);
-  const std::string expected = std::string("+") + std::string(4, '-') + "++" +  // after two windows
-                               std::string(8, '-') + "++" + std::string(16, '-') + "++";
+  const std::string expected = "+----++--------++----------------++";
   // A probe is open for two windows; the one that shuts the gate is shut already when it is over.
   EXPECT_EQ(Course(gate, static_cast<int>(expected.size()), 1.3, 1), expected);
 }
@@ -69,7 +68,7 @@ TEST(DraftGateTest, AProbeThatPaysKeepsItOpen) {
 TEST(DraftGateTest, AMachineThatBecameSlowIsNotTheDraftsFault) {
   DraftGate gate(true);
   EXPECT_EQ(Course(gate, 2, 1.5, 3), "+-");
-  EXPECT_EQ(Course(gate, 10, 1.5, 3), "-" + std::string(9, '+'));
+  EXPECT_EQ(Course(gate, 10, 1.5, 3), "-+++++++++");
 }
 
 TEST(DraftGateTest, ASmallGainIsComparedWithTheTargetAlone) {
@@ -80,7 +79,7 @@ TEST(DraftGateTest, ASmallGainIsComparedWithTheTargetAlone) {
   // The costs are right.
   DraftGate right(true);
   EXPECT_EQ(Course(right, 8, 0.9, 1), "+++++++-");
-  EXPECT_EQ(Course(right, 17, 0.9, 1), std::string(16, '+') + "-") << "and then after sixteen";
+  EXPECT_EQ(Course(right, 17, 0.9, 1), "++++++++++++++++-") << "and then after sixteen";
 }
 
 TEST(DraftGateTest, WithoutCostsAWindowAloneIsTheMeasure) {

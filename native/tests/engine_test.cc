@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -28,8 +29,8 @@ Engine MakeEngine(const LaneCores& lane = {}) {
 }
 
 std::unique_ptr<as2d::Run> Begin(Engine& engine, Method method, std::size_t budget,
-                                 int windows = 3) {
-  auto run = engine.Start(method, budget, {});
+                                 int windows = 3, RunOptions options = {}) {
+  auto run = engine.Start(method, budget, std::move(options));
   const Bundle bundle = Bundle::Open(BundlePath("one"));
   for (int i = 0; i < windows; ++i) {
     Window window;
@@ -135,6 +136,33 @@ TEST(EngineTest, ABatchSaysWhatOneWindowAtATimeDoes) {
     EXPECT_EQ(run->counters().windows.Get(), 3);
     // The slots that are there now change nothing for the others.
     EXPECT_EQ(Collect(*Begin(engine, Method::kLookup, 4)), alone);
+  }
+}
+
+TEST(EngineTest, WhatAdaptsSaysTheSame) {
+  constexpr int kWindows = 9;
+  Engine engine = MakeEngine();
+  const Texts alone = Collect(*Begin(engine, Method::kTarget, 0, kWindows));
+  StepCosts costs;
+  costs.alone = CostCurve(std::map<int, double>{{2, 1e-9}});
+  costs.drafted = CostCurve(std::map<int, double>{{2, 1.0}, {8, 1.3}, {16, 2.0}});
+  for (const std::string drafter : {"one", "adapter", "ctc"}) {
+    engine.LoadDrafter(BundlePath(drafter), {});
+    for (const std::size_t batch : {1U, 3U}) {
+      for (const auto& known : {std::optional<StepCosts>(), std::optional(costs)}) {
+        for (const Method method : {Method::kAs2d, Method::kMulti}) {
+          SCOPED_TRACE(drafter + " " + std::to_string(batch));
+          RunOptions options;
+          options.adaptive = true;
+          options.batch = batch;
+          options.costs = known;
+          std::string lost;
+          const auto run = Begin(engine, method, 7, kWindows, options);
+          EXPECT_EQ(Collect(*run, &lost), alone);
+          EXPECT_EQ(lost, "");
+        }
+      }
+    }
   }
 }
 

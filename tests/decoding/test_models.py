@@ -17,8 +17,14 @@ from as2d_cli.bench.dataset import Clip, load_clips
 from as2d_cli.bench.session import BenchRequest, Session
 from as2d_cli.bench.summary import summarise
 from as2d_cli.catalog import Bundle, ensure_bundle
-from as2d_cli.decoding import Counters, Engine, Window, make_plan
-from as2d_cli.decoding.events import DrafterLost, Event, RunFinished, WindowFinished
+from as2d_cli.decoding import Counters, Engine, RunCosts, Window, make_plan
+from as2d_cli.decoding.events import (
+    DrafterLost,
+    DraftingChanged,
+    Event,
+    RunFinished,
+    WindowFinished,
+)
 from as2d_cli.methods import METHODS
 from as2d_cli.output.talk import Talk
 from as2d_cli.tasks.models import default_backend
@@ -225,6 +231,35 @@ def test_silence_and_noise_do_not_leak_into_the_next_window(engine: Engine, targ
         events += run.poll(1.0)
     said = {e.window: e.tokens for e in events if isinstance(e, WindowFinished)}
     assert said[1] == said[3] == alone[0]
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_a_run_that_adapts_says_the_same(
+    target: Bundle, drafters: dict[str, Bundle], together: int
+) -> None:
+    """Steps alone are said to cost nothing, so that drafting is dropped and probed all the time."""
+    costs = RunCosts({2: 1e-6}, {2: 0.010, 8: 0.014, 16: 0.025}, 0.0, 0.0)
+    plan = dataclasses.replace(make_plan("as2d", 15), costs=costs, windows=together)
+    ids = prompt(target, "en")
+    with AudioFile(DATA / "jfk.flac") as audio:
+        speech = next(windows(audio)).samples
+    with Engine.open(target, drafters["moonshine-tiny-en"], plan) as engine:
+        said = []
+        decisions = 0
+        for draft in (False, True):
+            run = engine.start(draft)
+            for index in range(7):
+                samples = speech[: len(speech) - 16_000 * index]
+                run.submit(Window(index, 0.0, samples, ids, 440, "en"))
+            run.finish()
+            events: list[Event] = []
+            while not (events and isinstance(events[-1], RunFinished)):
+                events += run.poll(1.0)
+            said.append({e.window: e.tokens for e in events if isinstance(e, WindowFinished)})
+            decisions = sum(isinstance(e, DraftingChanged) for e in events)
+    assert len(said[0]) == 7
+    assert said[1] == said[0]
+    assert decisions > 0
 
 
 def test_a_target_that_depends_on_its_rows_is_not_called_exact(target: Bundle) -> None:

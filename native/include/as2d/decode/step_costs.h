@@ -29,8 +29,8 @@ class CostCurve {
 
 /// What is known of the target; every part may be missing.
 struct StepCosts {
-  CostCurve alone;               ///< the draft lane rests: all cores
-  CostCurve drafted;             ///< the draft lane works: the target lane's own cores
+  CostCurve alone = {};          ///< the draft lane rests: all cores
+  CostCurve drafted = {};        ///< the draft lane works: the target lane's own cores
   double encode_base = 0;        ///< seconds of an encoder pass: so many, ...
   double encode_per_second = 0;  ///< ... and so many more for each second of audio
 };
