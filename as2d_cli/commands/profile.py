@@ -146,8 +146,13 @@ def _show(environment: Environment, findings: Findings, *, explain: bool, json: 
         whole = json_module.dumps(document(findings), indent=1, allow_nan=False)
         environment.stdout.write(whole + "\n")
         return
+    from as2d_cli.machine import read_conditions, read_machine
     from as2d_cli.output.console import print_page
+    from as2d_cli.output.machine_table import write_machine
     from as2d_cli.output.profile_report import print_costs, print_plan, print_ranking
+
+    write_machine(read_machine(), read_conditions(), environment)
+    environment.stdout.write("\n")
 
     def report(console: Console) -> None:
         print_costs(findings.costs, console)

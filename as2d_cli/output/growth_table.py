@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from as2d_cli.output.profile_report import cores_text, milliseconds, print_ranking
+from as2d_cli.machine.cores import core_list
+from as2d_cli.output.profile_report import milliseconds, print_ranking
 from as2d_cli.profile.device import Device
 from as2d_cli.profile.growth import Growth
 
@@ -38,9 +39,9 @@ def print_growth(
         costs, chosen, drafting = entry.findings.costs, entry.findings.chosen, entry.drafting
         alone = costs.lanes[0].alone
         lane = chosen.candidate.lane
-        cores = cores_text(lane.target_cores)
+        cores = core_list(lane.target_cores)
         if chosen.candidate.drafter:
-            cores += f" | {cores_text(lane.draft_cores)}"
+            cores += f" | {core_list(lane.draft_cores)}"
         cells = (
             costs.target,
             milliseconds(alone.step(1)),

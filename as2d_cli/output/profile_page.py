@@ -8,7 +8,8 @@ from string import Template
 
 from as2d_cli.bench.page.marks import number, percent, point, svg, text
 from as2d_cli.bench.page.scales import Linear
-from as2d_cli.output.profile_report import cores_text, cost_rows, notes
+from as2d_cli.machine.cores import core_list
+from as2d_cli.output.profile_report import cost_rows, notes
 from as2d_cli.profile.costs import CostModel
 from as2d_cli.profile.device import Device
 from as2d_cli.profile.growth import Growth
@@ -65,7 +66,7 @@ def growth_page(device: Device, found: Sequence[Growth]) -> str:
                 number(drafting.ratio) if drafting else "",
                 chosen.candidate.label,
                 number(chosen.ratio),
-                cores_text(chosen.candidate.lane.target_cores),
+                core_list(chosen.candidate.lane.target_cores),
             )
         )
         if drafting:
@@ -105,8 +106,8 @@ def _ranking(findings: Findings) -> str:
     rows += [
         (
             r.candidate.label,
-            cores_text(r.candidate.lane.target_cores),
-            cores_text(r.candidate.lane.draft_cores) if r.candidate.drafter else "",
+            core_list(r.candidate.lane.target_cores),
+            core_list(r.candidate.lane.draft_cores) if r.candidate.drafter else "",
             number(r.tokens_per_second, 0),
             number(r.ratio),
             percent(r.slower),
@@ -140,12 +141,12 @@ def _steps(costs: CostModel) -> str:
     """A curve for each lane, alone and beside a working drafter."""
     curves = []
     for lane in costs.lanes:
-        cores = cores_text(lane.target_cores)
+        cores = core_list(lane.target_cores)
         if not lane.draft_cores:
             curves.append((f"on {cores}", lane.alone.steps))
         elif lane.beside is not None:
             curves.append(
-                (f"on {cores}, drafter works on {cores_text(lane.draft_cores)}", lane.beside.steps)
+                (f"on {cores}, drafter works on {core_list(lane.draft_cores)}", lane.beside.steps)
             )
     curves = curves[:_COLOURS]
     most_rows = max(max(steps) for _, steps in curves)

@@ -9,12 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from as2d_cli.errors import one_line
+from as2d_cli.machine.cores import core_list
 from as2d_cli.profile.costs import CostModel, LaneCosts, TargetCosts
 from as2d_cli.profile.planner import Ranked
 from as2d_cli.profile.session import Findings
 
 __all__ = [
-    "cores_text",
     "cost_rows",
     "milliseconds",
     "notes",
@@ -80,9 +80,9 @@ def print_plan(findings: Findings, console: Console) -> None:
         options.append(f"--budget {plan.budget}")
     if plan.windows > 1:
         options.append(f"--windows {plan.windows}")
-    options.append(f"--target-cores {cores_text(plan.target_cores)}")
+    options.append(f"--target-cores {core_list(plan.target_cores)}")
     if plan.draft_cores:
-        options.append(f"--draft-cores {cores_text(plan.draft_cores)}")
+        options.append(f"--draft-cores {core_list(plan.draft_cores)}")
     console.print(
         Text(
             f"best: {one_line(' '.join(options))} ({findings.chosen.ratio:.2f} x the target alone)",
@@ -96,8 +96,8 @@ def _ranked_row(ranked: Ranked, findings: Findings) -> tuple[str, ...]:
     entry = ranked.candidate
     return (
         one_line(entry.label),
-        cores_text(entry.lane.target_cores),
-        cores_text(entry.lane.draft_cores) if entry.drafter else "",
+        core_list(entry.lane.target_cores),
+        core_list(entry.lane.draft_cores) if entry.drafter else "",
         f"{ranked.tokens_per_second:.0f}",
         f"{ranked.ratio:.2f}",
         f"{ranked.slower:.0%}",
@@ -118,11 +118,11 @@ def cost_rows(costs: CostModel) -> list[tuple[str, ...]]:
 
 
 def _lane_rows(lane: LaneCosts) -> Iterator[tuple[str, ...]]:
-    cores = cores_text(lane.target_cores)
+    cores = core_list(lane.target_cores)
     if not lane.draft_cores:
         yield _target_row("target", cores, lane.alone)
         return
-    both = f"{cores} of {cores},{cores_text(lane.draft_cores)}"
+    both = f"{cores} of {cores},{core_list(lane.draft_cores)}"
     yield _target_row("target, drafter rests", both, lane.alone)
     if lane.own is not None:
         yield _target_row("target, nothing lent", cores, lane.own)
@@ -136,7 +136,7 @@ def _lane_rows(lane: LaneCosts) -> Iterator[tuple[str, ...]]:
             encode = (milliseconds(draft.encode(10)), milliseconds(draft.encode(30)))
             yield (
                 name,
-                cores_text(lane.draft_cores),
+                core_list(lane.draft_cores),
                 *encode,
                 *[""] * len(_ROWS),
                 milliseconds(draft.token),
@@ -151,10 +151,10 @@ def _target_row(name: str, cores: str, costs: TargetCosts) -> tuple[str, ...]:
 def _plot(costs: CostModel) -> Iterator[str]:
     """A bar for each number of rows of the first lane, and of the first that is shared."""
     shown = [costs.lanes[0], *(lane for lane in costs.lanes if lane.beside is not None)][:2]
-    series = [(f"step on {cores_text(shown[0].target_cores)}", shown[0].alone)]
+    series = [(f"step on {core_list(shown[0].target_cores)}", shown[0].alone)]
     if len(shown) > 1 and shown[1].beside is not None:
         series.append(
-            (f"step on {cores_text(shown[1].target_cores)}, drafter works", shown[1].beside)
+            (f"step on {core_list(shown[1].target_cores)}, drafter works", shown[1].beside)
         )
     most = max(max(target.steps.values()) for _, target in series)
     for name, target in series:
@@ -193,14 +193,3 @@ def _table(rows: Sequence[Sequence[str]], console: Console, left: Sequence[int] 
 def milliseconds(seconds: float) -> str:
     """With the digits that matter."""
     return f"{seconds * 1e3:.1f} ms" if seconds < 0.1 else f"{seconds * 1e3:.0f} ms"
-
-
-def cores_text(cores: Sequence[int]) -> str:
-    """``0-3,6``: as the options take them, where the order does not matter."""
-    parts: list[list[int]] = []
-    for core in cores:
-        if parts and core == parts[-1][-1] + 1:
-            parts[-1].append(core)
-        else:
-            parts.append([core])
-    return ",".join(str(p[0]) if len(p) == 1 else f"{p[0]}-{p[-1]}" for p in parts)

@@ -79,6 +79,7 @@ def filled(request: ModelRequest, saved: SavedPlan) -> ModelRequest:
 
 
 def _listed(cores: tuple[int, ...]) -> str | None:
+    # In their order: the first one is the lane's own thread's.
     return ",".join(map(str, cores)) or None
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from as2d_cli import __version__
 from as2d_cli.cpu import cpu_name
 from as2d_cli.errors import As2dError
+from as2d_cli.machine import read_machine
 from as2d_cli.profile.alignment import (
     Recordings,
     recordings_from_json,
@@ -124,15 +125,11 @@ def _read(path: Path, key: Mapping[str, Any]) -> tuple[Profile | None, str]:
 
 def key_of(target: BundleFolder, drafter: BundleFolder | None) -> dict[str, Any]:
     """What a measurement with these models, here and now, belongs to."""
-    from as2d_cli import _native
-
-    topology = _native.topology()
-    clusters = [[list(c["cores"]), c.get("max_khz", 0)] for c in topology["clusters"]]
+    facts = read_machine()
     return {
         "machine": cpu_name(),
-        "cores": clusters,
-        "quota": topology["quota"],
-        "kernels": _native.kernel_name(),
+        "cores, or what limits them": facts.fingerprint(),
+        "kernels": facts.kernels,
         "as2d": __version__,
         "onnxruntime": metadata.version("onnxruntime"),
         "target": target.id,
