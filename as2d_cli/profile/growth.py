@@ -22,7 +22,7 @@ class Growth:
 
     Attributes:
         findings: with the drafter.
-        drafting: the best plan with drafts.
+        drafting: the best plan with drafts, of one window at a time: what drafts alone are worth.
     """
 
     findings: Findings
@@ -48,6 +48,9 @@ def growth(device: Device, alignment: Path | None = None) -> list[Growth]:
     for target in targets:
         costs = costs_on(device, target, drafter)
         findings = ranked([costs], {drafter.name: recordings}, device.machine)
-        drafting = next((r for r in findings.ranking if r.candidate.drafter), None)
+        one_window = (
+            r for r in findings.ranking if r.candidate.drafter and r.candidate.windows == 1
+        )
+        drafting = next(one_window, None)
         found.append(Growth(findings, drafting))
     return found
