@@ -66,8 +66,9 @@ class FakeModel:
     context: int = 448
     row_invariance: str = "any"
     target: str = ""
+    vocabulary_file: str = "vocabulary.bin"
     tokens: Mapping[str, int] = field(
-        default_factory=lambda: {"start": START, "transcribe": 0, "no_timestamps": 0}
+        default_factory=lambda: {"start": START, "transcribe": 0, "no_timestamps": 0, "end": 0}
     )
 
     def vocabulary(self) -> FakeVocabulary:

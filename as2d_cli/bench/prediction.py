@@ -32,9 +32,9 @@ def predict(results: Results, models: Mapping[str | None, CostModel]) -> None:
     for number, contender in enumerate(results.contenders):
         costs = predictable(contender, models)
         lane = None if costs is None else _lane(costs, results.lanes.get(number, {}))
-        if costs is None or lane is None:
-            continue
         setup = _setup(contender)
+        if costs is None or lane is None or (_drafts(setup) and lane.draft_beside is None):
+            continue
         results.predicted[number] = {
             unit: simulate(windows, setup, costs, lane).seconds
             for unit, windows in _windows(results, contender)
@@ -58,6 +58,10 @@ def _setup(contender: Contender) -> Setup:
     if contender.method == "target":
         return Setup(0)
     return Setup(contender.budget, contender.windows, free=contender.drafter == ORACLE)
+
+
+def _drafts(setup: Setup) -> bool:
+    return setup.budget > 0 and not setup.free
 
 
 def _lane(costs: CostModel, lanes: Mapping[str, Mapping[str, Sequence[int]]]) -> LaneCosts | None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 from as2d_cli import _native
 from as2d_cli.audio.decode import RATE
@@ -22,7 +22,6 @@ from as2d_cli.bench.prediction import predict, predictable
 from as2d_cli.bench.results import Results
 from as2d_cli.bench.units import Recordings, Unit, load_units
 from as2d_cli.bench.words import counted
-from as2d_cli.catalog import Bundle
 from as2d_cli.decoding import PlanRequest
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import needs_drafter
@@ -343,8 +342,7 @@ class Session:
 
     @cached_property
     def _tracer(self) -> Tracer:
-        target = cast(Bundle, self._target)
-        return _native.Replay(target.path / target.vocabulary_file)
+        return _native.Replay(self._target.path / self._target.vocabulary_file)
 
     # Memory
 

@@ -110,7 +110,7 @@ def test_it_is_the_same_every_time() -> None:
 @pytest.mark.parametrize(("token", "errors"), [(0.002, 0.0), (0.003, 0.1), (0.004, 0.3)])
 @pytest.mark.parametrize("budget", [0, 4, 8])
 def test_it_takes_the_steps_that_the_engine_takes(budget: int, token: float, errors: float) -> None:
-    """With the costs that the engine's own run turned out to have, whatever else the machine did."""
+    """With the costs that its own run turned out to have, whatever else the machine did."""
     chance = random.Random(1)
     texts = {i: [chance.randrange(10, 500) for _ in range(20 + 10 * i)] for i in range(4)}
     drafts = {
