@@ -118,6 +118,7 @@ class Script:
         drafter_dies: message of a `DrafterLost` before the first commit.
         fails: the error of the run.
         reason: of every window's end.
+        notices: what there is to say of the engine.
         drafter: what the catalogue has for any target and language.
         reverse: windows that are in flight together finish in reverse order.
         log: what was asked of it.
@@ -134,6 +135,7 @@ class Script:
     reason: str = "end"
     reverse: bool = False
     broken_drafter: str | None = None
+    notices: Sequence[str] = ()
     drafter: str | None = "whisper-tiny.en"
     missing: Sequence[str] = ()
     absent: Sequence[str] = ()
@@ -226,6 +228,7 @@ class FakeEngine:
     def __init__(self, script: Script, plan: PlanFace) -> None:
         self._script, self._plan = script, plan
         self.warnings = [script.broken_drafter] if script.broken_drafter else []
+        self.notices = script.notices
 
     def __enter__(self) -> Self:
         return self

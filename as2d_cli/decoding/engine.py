@@ -12,6 +12,7 @@ from as2d_cli import _native
 from as2d_cli.decoding.counters import Counters
 from as2d_cli.decoding.events import Event, event_from_native
 from as2d_cli.decoding.ort_library import ort_library
+from as2d_cli.decoding.pinning import misplaced
 from as2d_cli.decoding.plan import Plan
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import needs_drafter
@@ -110,6 +111,7 @@ class Engine:
 
     Attributes:
         warnings: one line for a drafter that could not be loaded; the target then goes alone.
+        notices: one line if threads are not on the cores that they were to be bound to.
     """
 
     def __init__(
@@ -124,6 +126,8 @@ class Engine:
         self._plan = plan
         self._can_be_exact = can_be_exact
         self.warnings = list(warnings)
+        elsewhere = misplaced(native.lanes())
+        self.notices = [] if elsewhere is None else [elsewhere]
 
     @classmethod
     def open(cls, target: ModelFolder, drafter: ModelFolder | None, plan: Plan) -> Self:

@@ -138,7 +138,7 @@ def _threads(siblings: Sequence[Sequence[int]] | None) -> str:
 def _quota(quota: float | None) -> str:
     if quota is None:
         return UNKNOWN
-    return f"{quota:g} of a core's time" if quota else "none"
+    return f"time of {quota:g} cores" if quota else "none"
 
 
 def _temperature(conditions: Conditions) -> str:

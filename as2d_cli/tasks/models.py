@@ -74,6 +74,8 @@ class EngineFace(Protocol):
 
     @property
     def warnings(self) -> Sequence[str]: ...
+    @property
+    def notices(self) -> Sequence[str]: ...
     def detect_language(self, samples: Any, /) -> tuple[str, float]: ...
     def start(self, draft: bool = True) -> RunFace: ...
 
@@ -177,6 +179,8 @@ def open_models(
         name = backend.drafter(target.id, language) if request.drafter == AUTO else request.drafter
         drafter = _drafter(name, target, request.offline, backend, monitor)
     with interruptible(lambda: backend.open(target, drafter, plan)) as engine:
+        for text in engine.notices:
+            monitor.notice(text)
         for text in engine.warnings:
             monitor.warning(text)
         if engine.warnings:  # a drafter that could not be loaded

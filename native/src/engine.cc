@@ -296,6 +296,8 @@ LaneReport Engine::Report(const std::shared_ptr<Lane>& lane) {
   if (lane->pool) report.cores = lane->pool->cores();
   const std::lock_guard lock(lane->mutex);
   report.threads = lane->threads;
+  // Before the first run: its helpers are there from the beginning.
+  if (report.threads.empty() && lane->pool) report.threads = lane->pool->Report();
   return report;
 }
 

@@ -258,6 +258,19 @@ TEST(EngineTest, LanesAreWhereTheyWereAskedToBe) {
   EXPECT_EQ(engine.draft_report().threads[0].name, "as2d-draft-0");
 }
 
+TEST(EngineTest, ARefusedCoreIsReportedBeforeTheFirstRun) {
+  const Topology topology = ReadTopology();
+  if (!topology.can_pin) GTEST_SKIP() << "threads cannot be pinned here";
+  const int none = CpuMask::kMaxCores - 1;
+  Engine engine = MakeEngine({.cores = {topology.Cores().front(), none}, .threads = 2});
+  const LaneReport report = engine.target_report();
+  ASSERT_EQ(report.threads.size(), 2U);
+  EXPECT_TRUE(report.threads[0].AsRequested());
+  EXPECT_NE(report.threads[1].refused, "");
+  EXPECT_EQ(report.threads[1].actual, *topology.allowed) << "it is as free as it was";
+  EXPECT_EQ(Collect(*Begin(engine, Method::kTarget, 0)), Alone());
+}
+
 TEST(EngineTest, CancelStopsRealGraphs) {
   Engine engine = MakeEngine();
   engine.LoadDrafter(BundlePath("two"), {});

@@ -152,6 +152,7 @@ class _Engine:
         self.machine, self.drafter, self.plan = machine, drafter, plan
         self.script: Mapping[int, Sequence[int]] | None = None
         self.warnings: list[str] = []
+        self.notices: list[str] = []
 
     def detect_language(self, samples: Any, /) -> tuple[str, float]:
         return ("de", 0.9)

@@ -42,7 +42,7 @@ def test_a_pipe_gets_plain_lines(tmp_path: Path) -> None:
     assert values["allowed cores"] == "0-7"
     assert values["offline cores"] == "none"
     assert values["threads"] == "one a core"
-    assert values["CPU quota"] == "1.5 of a core's time"
+    assert values["CPU quota"] == "time of 1.5 cores"
     assert values["temperature"] == "62 °C (cpu-big, the hottest of 2 sensors)"
     assert [row[1:] for row in cells if row[0] == "cluster"] == [
         [
@@ -89,7 +89,7 @@ def test_a_terminal_gets_a_table(tmp_path: Path, columns: int) -> None:
     facts, conditions = read_machine(tmp_path, "0-7"), read_conditions(tmp_path, "0-7")
     text = shown(facts, conditions, terminal=True, columns=columns)
     assert all(len(line) <= columns for line in text.splitlines())
-    for word in ("cores", "1024", "400", "NEON", "allowed cores", "1.5 of a core's time"):
+    for word in ("cores", "1024", "400", "NEON", "allowed cores", "time of 1.5 cores"):
         assert word in text
     if columns > 100:
         assert text.index("Cortex-A78") < text.index("Cortex-A55"), "the fastest first"

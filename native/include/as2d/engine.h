@@ -32,7 +32,7 @@ struct LaneCores {
   int threads = 1;
 };
 
-/// A lane as it was when its last run began.
+/// A lane as it was when its last run began; before the first, its helpers.
 struct LaneReport {
   std::vector<int> cores;
   std::vector<WorkerReport> threads;
