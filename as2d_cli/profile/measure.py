@@ -147,7 +147,7 @@ class Measured:
     """What came of it.
 
     Attributes:
-        text, draft: of the clip, in the target's tokens; empty without a drafter.
+        text, draft: of the clip, in the target's tokens; no draft without a drafter.
     """
 
     costs: CostModel
@@ -199,7 +199,7 @@ class _Measuring:
             noise=statistics.median(self._spreads) if self._spreads else 0.0,
         )
         costs = fitted(costs, runs, batches, len(subject.clip) / RATE)
-        return Measured(costs, runs[0].texts[0] if subject.drafter else (), self._draft)
+        return Measured(costs, runs[0].texts[0], self._draft)
 
     def _lane(self, engine: TimedEngine, layout: Layout, seconds: float) -> LaneCosts:
         """One way to share the cores."""

@@ -16,7 +16,7 @@ from as2d_cli.catalog import Bundle, Catalogue
 from as2d_cli.decoding import Engine, Plan
 from as2d_cli.decoding.plan import Machine, PlanRequest, this_machine
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.profile.alignment import Recordings, read_traces, trace_of
+from as2d_cli.profile.alignment import Recordings, perfect, read_traces, trace_of
 from as2d_cli.profile.choose import fitting
 from as2d_cli.profile.costs import CostModel
 from as2d_cli.profile.layouts import Layout, layouts
@@ -198,9 +198,11 @@ def _subject(target: Bundle, drafter: Bundle | None, machine: Machine) -> Subjec
 
 def _heard(subject: Subject, measured: Measured, target: Bundle) -> Recordings:
     """The clip as a recording of one window, and as one of several."""
-    if not measured.text:
-        return []
-    tracer = _native.Replay(target.path / target.vocabulary_file)
     seconds = len(subject.clip) / target.sample_rate
-    window = trace_of(tracer, seconds, measured.text, measured.draft, target.tokens["end"])
+    if subject.drafter is None:
+        window = perfect(seconds, len(measured.text))
+    else:
+        tracer = _native.Replay(target.path / target.vocabulary_file)
+        end = target.tokens["end"]
+        window = trace_of(tracer, seconds, measured.text, measured.draft, end)
     return [[window], [window] * 6]

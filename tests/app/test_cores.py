@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from as2d_cli.decoding.plan import Machine, make_plan
+from as2d_cli.decoding.plan import Machine, PlanRequest, make_plan
 from as2d_cli.machine import read_machine
 from as2d_cli.methods import METHODS
 from tests.catalog.material import put, whisper_files
@@ -168,10 +168,10 @@ def test_every_method_runs_cleanly_on_the_cores_given(
 def test_a_container_with_less_than_two_cores_gets_one_thread_a_lane(quota: float) -> None:
     machine = Machine(((0, 1, 2, 3),), quota=quota)
     for method in ("auto", *METHODS):
-        plan = make_plan(method, machine=machine)
+        plan = make_plan(PlanRequest(method), machine)
         assert len(plan.target_cores) == 1, method
         assert set(plan.draft_cores) <= set(plan.target_cores), method
-    assert make_plan("auto", machine=machine).draft_cores == ()
+    assert make_plan(PlanRequest("auto"), machine).draft_cores == ()
 
 
 @contextlib.contextmanager
