@@ -264,10 +264,15 @@ TEST(EngineTest, ARefusedCoreIsReportedBeforeTheFirstRun) {
   const int none = CpuMask::kMaxCores - 1;
   Engine engine = MakeEngine({.cores = {topology.Cores().front(), none}, .threads = 2});
   const LaneReport report = engine.target_report();
-  ASSERT_EQ(report.threads.size(), 2U);
-  EXPECT_TRUE(report.threads[0].AsRequested());
-  EXPECT_NE(report.threads[1].refused, "");
-  EXPECT_EQ(report.threads[1].actual, *topology.allowed) << "it is as free as it was";
+  int refused = 0;
+  for (const WorkerReport& thread : report.threads) {
+    EXPECT_EQ(thread.AsRequested(), !thread.requested.Contains(none)) << thread.name;
+    if (thread.refused.empty()) continue;
+    ++refused;
+    EXPECT_EQ(thread.actual, *topology.allowed) << "it is as free as it was";
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, static_cast<int>(report.threads.size()));
   EXPECT_EQ(Collect(*Begin(engine, Method::kTarget, 0)), Alone());
 }
 
