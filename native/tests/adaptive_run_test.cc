@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
+#include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -52,12 +55,22 @@ class AdaptiveRunTest : public RunTest {
         if (over) {
           EXPECT_EQ(event.message, "");
         }
+        if (event.kind == Event::Kind::kLaneChanged && event.lane == LaneName::kTarget &&
+            event.activity == Activity::kEncoding && shut_ && event.window >= beyond_drafter_) {
+          passed_.insert(event.window);
+        }
         if (event.kind == Event::Kind::kWindowFinished) {
+          last_finished_ = std::max(last_finished_, event.window);
           finished[event.window] = event.tokens;
           if (one_by_one && submitted < kWindows) submit();
         }
         if (event.kind == Event::Kind::kDraftAdvanced) drafted_.insert(event.window);
-        if (event.kind == Event::Kind::kDraftingChanged) decisions_.push_back(event);
+        if (event.kind == Event::Kind::kDraftingChanged) {
+          decisions_.push_back(event);
+          shut_ = !event.finished;
+          // Those that the drafter may have by now are drafted to the end.
+          beyond_drafter_ = last_finished_ + 2 + options_.max_lead_windows;
+        }
         if (event.kind == Event::Kind::kDrafterLost) decided_before_ = decisions_.size();
       }
     }
@@ -76,6 +89,10 @@ class AdaptiveRunTest : public RunTest {
   std::set<std::int64_t> drafted_;
   std::vector<Event> decisions_;
   std::size_t decided_before_ = 0;  // when the drafter was lost
+  bool shut_ = false;
+  std::int64_t last_finished_ = -1;
+  std::int64_t beyond_drafter_ = 0;
+  std::set<std::int64_t> passed_;  // taken by the target while the drafter got none
 };
 
 TEST_F(AdaptiveRunTest, WhatPaysGoesOn) {
@@ -85,7 +102,7 @@ TEST_F(AdaptiveRunTest, WhatPaysGoesOn) {
   EXPECT_TRUE(decisions_.empty());
 }
 
-TEST_F(AdaptiveRunTest, WhileDroppedTheDrafterGetsNoWindow) {
+TEST_F(AdaptiveRunTest, WhatDoesNotPayIsDropped) {
   Target(texts_, {.step_time = 200us});
   options_.costs = Costs(kTooFast);
   Decode(MakeDrafter());
@@ -93,19 +110,40 @@ TEST_F(AdaptiveRunTest, WhileDroppedTheDrafterGetsNoWindow) {
   EXPECT_FALSE(decisions_[0].finished);
   EXPECT_NE(decisions_[0].message.find("does not pay"), std::string::npos);
   EXPECT_GE(decisions_[0].window, 2) << "the first window decides nothing, and one is not enough";
-  for (std::size_t i = 0; i < decisions_.size(); ++i) {
-    if (i > 0) {
-      EXPECT_NE(decisions_[i].finished, decisions_[i - 1].finished);
-    }
-    if (decisions_[i].finished) continue;
-    // Those that the drafter may have had by then are drafted to the end.
-    const std::int64_t first = decisions_[i].window + 2 + options_.max_lead_windows;
-    const std::int64_t last = i + 1 < decisions_.size() ? decisions_[i + 1].window : kWindows - 1;
-    for (std::int64_t window = first; window <= last; ++window) {
-      EXPECT_FALSE(drafted_.contains(window)) << window;
+}
+
+TEST_F(AdaptiveRunTest, WhatTheTargetTakesMeanwhileIsNeverDrafted) {
+  for (const std::size_t batch : {1U, 3U}) {
+    Target(texts_, {.slots = 3, .step_time = 200us});
+    options_.costs = Costs(kTooFast);
+    options_.batch = batch;
+    passed_.clear();
+    drafted_.clear();
+    last_finished_ = -1;
+    shut_ = false;
+    Decode(MakeDrafter());
+    EXPECT_FALSE(passed_.empty());
+    for (const std::int64_t window : passed_) {
+      EXPECT_FALSE(drafted_.contains(window)) << window << " with " << batch;
     }
   }
-  EXPECT_LT(drafted_.size(), static_cast<std::size_t>(kWindows));
+}
+
+TEST_F(AdaptiveRunTest, EachWindowOfABatchHearsOfTheOthers) {
+  struct Listening final : TargetOnly {
+    explicit Listening(std::multiset<std::size_t>* h) : heard(h) {}
+    void Beside(std::span<const std::size_t> others) override { heard->insert(others.size()); }
+    std::multiset<std::size_t>* const heard;
+  };
+  std::multiset<std::size_t> heard;
+  strategy_ = [&](std::size_t, Counters*) { return std::make_unique<Listening>(&heard); };
+  Target(texts_, {.slots = 3});
+  Decode(nullptr);
+  EXPECT_TRUE(heard.empty()) << "there is no batch";
+  options_.batch = 3;
+  Decode(nullptr);
+  EXPECT_GT(heard.count(2), 0U);
+  EXPECT_EQ(heard.upper_bound(2), heard.end());
 }
 
 TEST_F(AdaptiveRunTest, WithoutCostsItComparesAfterFiveWindows) {
