@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -44,38 +44,42 @@ def plan_with(profile: Profile, request: PlanRequest, machine: Machine) -> Plan:
     """The same, by this profile; by rule where it has nothing like what is asked for."""
     ruled = make_plan(request, machine)
     recordings = profile.recordings()
-    found = list(fitting(candidates([profile.costs]), request, machine))
-    if not found or not recordings:
+    if not recordings:
+        return replace(ruled, why=f"{ruled.why}: there is no speech to compare on")
+    costs = profile.costs
+    ranking = rank(candidates([costs]), {None: recordings, costs.drafter: recordings})
+    able = fitting(ranking, request, machine)
+    if not able:
         return replace(ruled, why=f"{ruled.why}: nothing like it was measured")
-    names = {None: recordings, profile.costs.drafter: recordings}
-    chosen = best(rank(found, names))
-    return replace(chosen.candidate.plan(_why(profile.costs, chosen)), exact=ruled.exact)
+    chosen = best(able)
+    return replace(chosen.candidate.plan(_why(costs, chosen)), pin=ruled.pin)
 
 
-def fitting(
-    entries: Iterator[Candidate], request: PlanRequest, machine: Machine
-) -> Iterator[Candidate]:
-    """Those that do what is asked for."""
+def fitting(ranking: Sequence[Ranked], request: PlanRequest, machine: Machine) -> list[Ranked]:
+    """Those that do what is asked for, in the same order.
+
+    Raises:
+        As2dError: status USAGE; a list of cores is wrong.
+    """
     target = named_cores(request.target_cores, "--target-cores", machine)
     draft = named_cores(request.draft_cores, "--draft-cores", machine)
     elastic = request.pin and machine.can_pin
     most = machine.granted if request.threads is None else min(machine.granted, request.threads)
-    wanted = "target" if request.method == "target" else request.method
-    for entry in entries:
-        cores = len(entry.lane.target_cores) + len(entry.lane.draft_cores)
+
+    def fits(entry: Candidate) -> bool:
+        lane, drafts = entry.lane, entry.method == "as2d"
         size = entry.windows if entry.method == "batched" else entry.budget
-        if (
-            wanted in ("auto", entry.method)
-            and (entry.method == "as2d" or not draft)
-            and (entry.method != "as2d" or request.drafter is not None)
-            and cores <= most
-            and (not target or entry.lane.target_cores == target)
-            and (not draft or entry.lane.draft_cores == draft)
-            and (entry.method != "as2d" or entry.elastic == elastic)
+        return (
+            request.method in ("auto", entry.method)
+            and len(lane.target_cores) + len(lane.draft_cores) <= most
+            and (not target or lane.target_cores == target)
+            and (not draft or lane.draft_cores == draft)
+            and (not drafts or (request.drafter is not None and entry.elastic == elastic))
             and (request.windows is None or request.windows == entry.windows)
             and (request.budget is None or entry.method == "target" or request.budget == size)
-        ):
-            yield entry
+        )
+
+    return [ranked for ranked in ranking if fits(ranked.candidate)]
 
 
 def _profile(request: PlanRequest, store: BundleStore) -> tuple[Profile | None, str]:

@@ -83,7 +83,7 @@ class Ranked:
 
     Attributes:
         outcome: over all recordings.
-        ratio: throughput over that of the best target alone.
+        ratio: throughput over that of the target alone on the cores that suit it best.
         slower: share of the recordings that take longer than with that.
     """
 
@@ -155,16 +155,16 @@ def reasons(ranking: Sequence[Ranked], chosen: Ranked) -> list[str]:
     drafting = next((r for r in ranking if r.candidate.method == "as2d"), None)
     if chosen.candidate.method != "as2d" and drafting is not None:
         contention = drafting.candidate.lane.contention
-        lines.append(
+        line = (
             f"the best with drafts is {drafting.candidate.label}, {_times(drafting.ratio)} the "
             "target alone"
-            + (
-                f": while the drafter works, the target's steps take {contention:.2f} x as long as "
-                "on the same cores alone, and it has fewer cores"
-                if contention is not None
-                else ""
-            )
         )
+        if contention is not None:
+            line += (
+                f": beside a working drafter the target's steps take {contention:.2f} x as long as "
+                "on the same cores alone, and these are fewer"
+            )
+        lines.append(line)
     if chosen.candidate.method == "as2d":
         outcome = chosen.outcome
         lines.append(
@@ -173,16 +173,10 @@ def reasons(ranking: Sequence[Ranked], chosen: Ranked) -> list[str]:
         )
     stiff = next((r for r in ranking if not r.candidate.elastic), None)
     if stiff is not None:
-        lent = next(
-            (r for r in ranking if r.candidate == replace(stiff.candidate, elastic=True)),
-            None,
-        )
-        if lent is not None:
-            lines.append(
-                f"cores that help the other lane are worth "
-                f"{lent.tokens_per_second / stiff.tokens_per_second - 1:+.0%} to "
-                f"{lent.candidate.label}"
-            )
+        elastic = replace(stiff.candidate, elastic=True)
+        lent = next(r for r in ranking if r.candidate == elastic)
+        worth = lent.tokens_per_second / stiff.tokens_per_second - 1
+        lines.append(f"cores that help the other lane are worth {worth:+.0%} to {elastic.label}")
     return lines
 
 

@@ -136,21 +136,16 @@ def ranked(
         recordings: traces by drafter.
     """
     first = recordings[models[0].drafter]
-    entries = list(candidates(models))
-    ranking = rank(entries, {None: first, **recordings})
-    # Of all that was compared, what can be had here.
-    able = set(map(id, fitting(iter(entries), PlanRequest(drafter=""), machine)))
-    usable = [r for r in ranking if id(r.candidate) in able]
-    if not usable:
-        raise As2dError("no plan fits these cores", status=ExitStatus.FAILURE)
-    chosen = best(usable)
+    ranking = rank(candidates(models), {None: first, **recordings})
+    # Of all that was compared, what can be had here. The target on all cores always can.
+    chosen = best(fitting(ranking, PlanRequest(drafter="any"), machine))
     windows = sum(len(recording) for recording in first)
     return Findings(models[0], ranking, chosen, reasons(ranking, chosen), windows)
 
 
 def _others(
     profile: Profile, target: Bundle, store: StoreFace, profiles: Profiles
-) -> Iterator[Profile] | list[Profile]:
+) -> list[Profile]:
     """What was measured of the target with other drafters, as far as it holds."""
     found = []
     for entry in store.catalogue.models:

@@ -74,8 +74,13 @@ def test_lanes_that_lend_nothing_are_compared_and_never_chosen_by_pinned_threads
     assert [r.candidate.elastic for r in ranking].count(False) == 1
     profile = Profile(dear_windows(), RIGHT)
     assert plan_with(profile, PlanRequest(drafter="x"), TWO).pin
-    loose = plan_with(profile, PlanRequest(drafter="x", pin=False), TWO)
-    assert not loose.pin
+    for method in ("auto", "target", "as2d"):
+        assert not plan_with(profile, PlanRequest(method, drafter="x", pin=False), TWO).pin
+
+
+def test_what_a_method_is_worth_is_told_by_the_target_alone() -> None:
+    plan = plan_with(Profile(dear_windows(), RIGHT), PlanRequest("as2d", drafter="x"), TWO)
+    assert float(plan.why.split(": ")[1].split()[0]) > 1.5
 
 
 @pytest.mark.parametrize(
