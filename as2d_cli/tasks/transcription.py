@@ -105,7 +105,6 @@ def transcribe(
     results: list[Transcript] = []
     # First: a wrong option is told before any input is looked at.
     plan = make_plan(request, backend, options.language)
-    monitor.info(f"plan: {plan.method}, {plan.why}")
     with ExitStack() as stack:
         models: Models | None = None
         for source in sources:
@@ -126,6 +125,7 @@ def transcribe(
                         language=options.language,
                     )
                     models = stack.enter_context(opening)
+                    monitor.info(f"plan: {plan.method}, {plan.why}")
                 try:
                     results.append(_Transcription(audio, models, options, sink, monitor).run())
                 except InputError as e:
