@@ -14,7 +14,17 @@ class NativeCancelledError(Exception):
     """A call that was ended from another thread."""
 
 def kernel_name() -> str: ...
-def topology() -> dict[str, Any]: ...
+def topology(root: Path | None = None, allowed: str | None = None) -> dict[str, Any]:
+    """The machine as this process may use it.
+
+    Args:
+        root: folder with a machine's `sys` and `proc` in place of this one's.
+        allowed: cores such as "0-3,5" in place of the calling thread's own.
+    """
+
+def temperatures(root: Path | None = None) -> list[tuple[str, float]]:
+    """Sensors and degrees Celsius, of those that can be read."""
+
 def draft_alone(
     ort_library: Path,
     drafter: Path,
@@ -52,6 +62,10 @@ class Replay:
     def steps(
         self, text: Sequence[int], draft: Sequence[int], end_token: int, budget: int
     ) -> int: ...
+    def trace(
+        self, text: Sequence[int], draft: Sequence[int], end_token: int
+    ) -> list[tuple[int, int]]:
+        """Place in the draft and right candidates after it, for each prefix of `text`."""
 
 class ScriptedDrafter:
     def __init__(
@@ -83,8 +97,57 @@ class Engine:
         exact: bool,
         tell_encodings: bool = False,
         windows: int = 1,
+        adaptive: bool = False,
+        costs: Mapping[str, Any] | None = None,
     ) -> Run: ...
     def language_probabilities(
         self, samples: npt.NDArray[np.float32]
     ) -> list[tuple[str, float]]: ...
+    def time_encode(
+        self,
+        seconds_of_audio: float,
+        repeats: int,
+        lend: bool = True,
+        most_seconds: float = 30.0,
+    ) -> list[float]:
+        """Seconds of each of `repeats` passes of the target's encoder.
+
+        The same for all that measures: `lend` lets the cores of the lane that rests help, as in a
+        run; no more samples are taken after `most_seconds`, but one of each kind in any case. They
+        raise `NativeError` while a run is not over, and `NativeCancelledError` after
+        `cancel_timing`.
+        """
+    def time_steps(
+        self,
+        rows: Sequence[int],
+        repeats: int,
+        exact: bool = True,
+        lend: bool = True,
+        most_seconds: float = 30.0,
+    ) -> list[list[float]]:
+        """Seconds of the target's forwards, a list for each number of rows.
+
+        `exact`: an odd number is padded where a run in exact mode would do so.
+        """
+    def time_draft(
+        self,
+        samples: npt.NDArray[np.float32],
+        language: str = "",
+        lend: bool = True,
+        most_seconds: float = 30.0,
+    ) -> dict[str, Any]:
+        """A draft of one window: seconds of ``encode`` and of the ``steps`` after it, the target's
+        ``tokens`` of it without the end, and whether it is ``complete``."""
+    def time_together(
+        self,
+        rows: Sequence[int],
+        seconds: float,
+        samples: npt.NDArray[np.float32],
+        language: str = "",
+        exact: bool = True,
+    ) -> dict[str, Any]:
+        """The target's ``steps``, as `time_steps`, while the drafter drafts the window over and
+        over: ``drafts``, each as `time_draft`, the last of which was perhaps stopped."""
+    def cancel_timing(self) -> None:
+        """Any thread: ends a measurement that goes on soon, and every later one at once."""
     def lanes(self) -> dict[str, Any]: ...

@@ -14,7 +14,7 @@ from as2d_cli.errors import As2dError, ExitStatus
 
 __all__ = ["COMMANDS", "Terminated", "build_app", "run"]
 
-COMMANDS = ("transcribe", "models", "bench", "distill")
+COMMANDS = ("transcribe", "models", "profile", "bench", "distill")
 """In the order of `--help`; each is a module of `as2d_cli.commands` with ``register(app)``."""
 
 _STATUSES = """\b

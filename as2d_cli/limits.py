@@ -5,3 +5,6 @@ MAX_BUDGET = 31
 
 MAX_WINDOWS = 16
 """Most windows in a batch: each holds some 20 MB of keys and values, and more gain nothing."""
+
+MAX_THREADS = 1024
+"""Cores that the kernel's usual mask holds."""

@@ -20,11 +20,13 @@ from as2d_cli.app import run
 from as2d_cli.decoding import Window
 from as2d_cli.decoding.events import (
     DrafterLost,
+    DraftingChanged,
     LaneChanged,
     RunFinished,
     TokensCommitted,
     WindowFinished,
 )
+from as2d_cli.decoding.plan import PlanRequest
 from as2d_cli.environment import Environment, Output
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.tasks.models import Backend, Model, PlanFace
@@ -64,8 +66,9 @@ class FakeModel:
     context: int = 448
     row_invariance: str = "any"
     target: str = ""
+    vocabulary_file: str = "vocabulary.bin"
     tokens: Mapping[str, int] = field(
-        default_factory=lambda: {"start": START, "transcribe": 0, "no_timestamps": 0}
+        default_factory=lambda: {"start": START, "transcribe": 0, "no_timestamps": 0, "end": 0}
     )
 
     def vocabulary(self) -> FakeVocabulary:
@@ -77,6 +80,7 @@ class FakePlan:
     method: str
     budget: int
     windows: int = 1
+    why: str = "by rule"
 
 
 @dataclass
@@ -110,27 +114,33 @@ class Script:
         chunk: tokens per commit.
         pause: seconds per commit.
         language: what it detects.
+        dropped: after this window the engine drops drafting.
         drafter_dies: message of a `DrafterLost` before the first commit.
         fails: the error of the run.
         reason: of every window's end.
+        notices: what there is to say of the engine.
         drafter: what the catalogue has for any target and language.
         reverse: windows that are in flight together finish in reverse order.
         log: what was asked of it.
+        asked: plans that were asked for.
     """
 
     texts: Sequence[str] | Callable[[Window], str] = (" Hello world.",)
     chunk: int = 4
     pause: float = 0.0
     language: tuple[str, float] = ("en", 0.98)
+    dropped: int | None = None
     drafter_dies: str | None = None
     fails: str | None = None
     reason: str = "end"
     reverse: bool = False
     broken_drafter: str | None = None
+    notices: Sequence[str] = ()
     drafter: str | None = "whisper-tiny.en"
     missing: Sequence[str] = ()
     absent: Sequence[str] = ()
     log: list[Any] = field(default_factory=list)
+    asked: list[PlanRequest] = field(default_factory=list)
 
     def text(self, window: Window) -> str:
         if callable(self.texts):
@@ -195,6 +205,9 @@ class FakeRun:
         for i in range(0, len(ids), self._script.chunk):
             self._events.append(TokensCommitted(0.0, window.index, ids[i : i + self._script.chunk]))
         self._events.append(WindowFinished(0.0, window.index, ids, reason, 0.01))
+        if self._draft and window.index == self._script.dropped:
+            why = "drafting does not pay"
+            self._events.append(DraftingChanged(0.0, window.index, False, why))
 
     def _count(self, tokens: int) -> None:
         c = self._counters
@@ -215,6 +228,7 @@ class FakeEngine:
     def __init__(self, script: Script, plan: PlanFace) -> None:
         self._script, self._plan = script, plan
         self.warnings = [script.broken_drafter] if script.broken_drafter else []
+        self.notices = script.notices
 
     def __enter__(self) -> Self:
         return self
@@ -262,17 +276,12 @@ def backend(script: Script) -> Backend:
         script.log.append(("drafter", target, language))
         return script.drafter
 
-    def plan(
-        method: str,
-        budget: int | None,
-        target: str | None,
-        draft: str | None,
-        windows: int | None,
-        shares_encoder: bool,
-    ) -> PlanFace:
-        if target == "99":
+    def plan(request: PlanRequest) -> PlanFace:
+        method, budget = request.method, request.budget
+        if request.target_cores == "99":
             raise As2dError("no core 99 for --target-cores", status=ExitStatus.USAGE)
         script.log.append(("plan", method))
+        script.asked.append(request)
         return FakePlan("as2d" if method == "auto" else method, 8 if budget is None else budget)
 
     def open_engine(target: Model, drafter: Model | None, plan: PlanFace) -> FakeEngine:

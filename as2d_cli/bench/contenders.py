@@ -27,6 +27,7 @@ class Contender:
         reference: its text is what the others must equal.
         baseline: its time is what the others are compared with.
         ceiling: no drafter can be better: it is the reference's text, or the target itself.
+        planned: all of it as the plan has it, which adapts itself while it runs.
     """
 
     method: str
@@ -38,11 +39,17 @@ class Contender:
     reference: bool = False
     baseline: bool = False
     ceiling: bool = False
+    planned: bool = False
 
     @property
     def label(self) -> str:
         """For people: ``as2d whisper-tiny.en 8``, and ``x4`` for four windows in a batch."""
-        parts = [self.method, self.drafter or "", str(self.budget) if self.budget else ""]
+        parts = [
+            "plan:" if self.planned else "",
+            self.method,
+            self.drafter or "",
+            str(self.budget) if self.budget else "",
+        ]
         if self.windows > 1:
             parts.append(f"x{self.windows}")
         return " ".join(part for part in parts if part) + (" (one row)" if self.one_row else "")

@@ -7,7 +7,6 @@ import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from as2d_cli import __version__, _native
@@ -16,6 +15,7 @@ from as2d_cli.bench.results import Results
 from as2d_cli.bench.session import BenchRequest
 from as2d_cli.bench.summary import Row
 from as2d_cli.bench.units import Unit
+from as2d_cli.cpu import cpu_name
 from as2d_cli.errors import one_line
 from as2d_cli.tasks.models import Model
 
@@ -71,7 +71,7 @@ def document(
 def _machine() -> dict[str, Any]:
     topology = _native.topology()
     return {
-        "cpu": _cpu(),
+        "cpu": cpu_name(),
         "system": platform.platform(),
         "kernels": _native.kernel_name(),
         "cores": sorted(os.sched_getaffinity(0)),
@@ -81,19 +81,6 @@ def _machine() -> dict[str, Any]:
         "onnxruntime": metadata.version("onnxruntime"),
         "numpy": metadata.version("numpy"),
     }
-
-
-def _cpu() -> str:
-    """What the kernel calls it; ARM kernels give no name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    for line in lines:
-        key, _, value = line.partition(":")
-        if key.strip() in ("model name", "Hardware"):
-            return value.strip()
-    return platform.machine()
 
 
 def _model(model: Model, role: str) -> dict[str, Any]:

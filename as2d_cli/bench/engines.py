@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from as2d_cli.bench.contenders import ORACLE, Contender
-from as2d_cli.decoding import Counters
+from as2d_cli.decoding import Counters, PlanRequest
 from as2d_cli.errors import As2dError
 from as2d_cli.methods import SPLIT
 from as2d_cli.tasks.interrupt import interruptible
@@ -38,7 +38,11 @@ class BenchEngine(Protocol):
         budget: int | None = None,
         exact: bool | None = None,
         windows: int | None = None,
+        adaptive: bool = True,
     ) -> BenchRun: ...
+    def time_draft(
+        self, samples: Any, language: str, /, *, lend: bool = True
+    ) -> Mapping[str, Any]: ...
 
 
 class BenchPlan(Protocol):
@@ -63,6 +67,8 @@ class Seat:
 
 
 _ALONE = (None, False)
+_PLANNED = ("", True)
+_ANYTHING = PlanRequest()
 
 
 class Engines:
@@ -74,8 +80,22 @@ class Engines:
     """
 
     def __init__(
-        self, stack: ExitStack, backend: Backend, target: Model, drafters: Mapping[str, Model]
+        self,
+        stack: ExitStack,
+        backend: Backend,
+        target: Model,
+        drafters: Mapping[str, Model],
+        asked: PlanRequest = _ANYTHING,
+        planned: Any = None,
     ) -> None:
+        """Opens nothing yet.
+
+        Args:
+            asked: what is asked of every plan beside its method.
+            planned: the plan of the contender that has its own.
+        """
+        self._asked = replace(asked, target=target.id)
+        self._planned = planned
         self._stack = stack
         self._backend = backend
         self._target = target
@@ -97,10 +117,17 @@ class Engines:
 
     def plan(self, contender: Contender) -> Any:
         """How the cores are shared: as its method wants it. The oracle needs none."""
+        if contender.planned:
+            return self._planned
         if contender.drafter in (None, ORACLE):
             return self._alone(self.baseline_cores)
-        windows = contender.windows
-        return self._backend.plan(contender.method, contender.budget, None, None, windows, False)
+        request = replace(
+            self._asked,
+            method=contender.method,
+            budget=contender.budget,
+            drafter=self._drafters[contender.drafter].id,
+        )
+        return self._backend.plan(replace(request, windows=contender.windows))
 
     def alone_cores(self) -> tuple[int, ...]:
         """The most that the target alone may use."""
@@ -117,13 +144,16 @@ class Engines:
 
     @staticmethod
     def _key(contender: Contender) -> tuple[str | None, bool]:
+        if contender.planned:
+            return _PLANNED
         if contender.drafter in (None, ORACLE):
             return contender.drafter, False
         return contender.drafter, contender.method in SPLIT
 
     def _alone(self, cores: tuple[int, ...] | None) -> Any:
         named = None if cores is None else ",".join(str(core) for core in cores)
-        return self._backend.plan("target", 0, named, None, None, False)
+        request = replace(self._asked, method="target", budget=0, draft_cores=None)
+        return self._backend.plan(replace(request, target_cores=named or request.target_cores))
 
     def _open(self, stack: ExitStack, contender: Contender) -> Seat:
         drafter = self._drafters.get(contender.drafter or "")

@@ -152,6 +152,8 @@ def _start(engine: BenchEngine, contender: Contender) -> BenchRun:
         budget=contender.budget,
         exact=not contender.one_row,
         windows=contender.windows,
+        # Any other is what it says from the first window to the last.
+        adaptive=contender.planned,
     )
 
 

@@ -12,7 +12,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,7 +45,7 @@ def peak_memory(
         "contender": asdict(contender),
         "target": str(target.path),
         "drafter": str(drafter.path) if drafter is not None else None,
-        "plan": asdict(plan),
+        "plan": asdict(replace(plan, costs=None)),
         "file": str(unit.clip.path),
         "windows": [piece.index for piece in unit.pieces],
         "language": unit.language,

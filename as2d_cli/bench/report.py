@@ -43,7 +43,7 @@ def print_report(
             soft_wrap=True,
         )
         print_table(flagged, console, all_columns=wide)
-    notes = _notes(results, unit, errors) + advice(results, rows)
+    notes = _notes(results, unit, errors) + _prediction(rows) + advice(results, rows)
     if notes:
         console.print()
     for note in notes:
@@ -69,6 +69,17 @@ def _notes(results: Results, unit: str, errors: bool) -> list[str]:
     if not errors and any(entry.clip.text for entry in results.units):
         notes.append(f"no word error rates: {HOW_TO_INSTALL}")
     return notes
+
+
+def _prediction(rows: Sequence[Row]) -> list[str]:
+    """How far the simulation was off, in the middle."""
+    errors = [abs(row.prediction_error) for row in rows if row.prediction_error is not None]
+    if not errors:
+        return []
+    return [
+        f"error: what as2d profile measured predicts the seconds of {counted(len(errors), 'row')}, "
+        f"off by {statistics.median(errors):.0%} in the median"
+    ]
 
 
 def _spread(results: Results) -> float | None:

@@ -10,6 +10,7 @@ from typing import Any
 from as2d_cli.bench.contenders import Contender
 from as2d_cli.bench.measure import Sample, Texts
 from as2d_cli.bench.units import Unit
+from as2d_cli.profile.alignment import WindowTrace
 from as2d_cli.tasks.models import Model
 from as2d_cli.text.repeats import suspicions
 from as2d_cli.text.text_stream import TextStream
@@ -32,6 +33,9 @@ class Results:
         load_seconds, lanes, peak_memory: by contender.
         withdrawn: by contender, why it did not go on.
         widths: by number of cores, seconds of the target alone in warm-up.
+        traces: by drafter and unit, what its drafts were worth (see
+            `as2d_cli.profile.alignment`), where that was looked into.
+        predicted: by contender and unit, seconds that a simulation gives, where it can.
         complete: nothing that was asked for is missing.
     """
 
@@ -49,6 +53,8 @@ class Results:
     peak_memory: dict[int, int] = field(default_factory=dict)
     withdrawn: dict[int, str] = field(default_factory=dict)
     widths: dict[int, float] = field(default_factory=dict)
+    traces: dict[str, dict[int, Sequence[WindowTrace]]] = field(default_factory=dict)
+    predicted: dict[int, dict[int, float]] = field(default_factory=dict)
     complete: bool = False
 
     @property

@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
 
+from as2d_cli import _native
+from as2d_cli.audio.decode import RATE
 from as2d_cli.audio.windows import AudioWindow
 from as2d_cli.bench.calibrate import calibrate
-from as2d_cli.bench.contenders import ORACLE, contenders
+from as2d_cli.bench.contenders import ORACLE, Contender, contenders
 from as2d_cli.bench.dataset import Clip, default_clips, load_clips
 from as2d_cli.bench.engines import Engines, Seat
 from as2d_cli.bench.measure import Ran, Sample, Turn, run_unit, schedule
 from as2d_cli.bench.memory import peak_memory
+from as2d_cli.bench.prediction import predict, predictable
 from as2d_cli.bench.results import Results
 from as2d_cli.bench.units import Recordings, Unit, load_units
 from as2d_cli.bench.words import counted
+from as2d_cli.decoding import PlanRequest
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import needs_drafter
+from as2d_cli.profile.alignment import Tracer, WindowTrace, trace_of
+from as2d_cli.profile.costs import CostModel
 from as2d_cli.tasks.interrupt import interruptible
-from as2d_cli.tasks.models import Backend, check_drafter
+from as2d_cli.tasks.models import (
+    AUTO,
+    Backend,
+    ModelRequest,
+    PlanFace,
+    check_drafter,
+    make_plan,
+)
 from as2d_cli.text.whisper_prompt import is_multilingual
 
 __all__ = ["BenchRequest", "Session", "Watch"]
+
+_ANYTHING = PlanRequest()
 
 
 @dataclass(frozen=True)
@@ -39,6 +55,9 @@ class BenchRequest:
         language: only clips in it, and of clips that do not say.
         spans: keep what the lanes did when.
         memory: measure peak memory.
+        asked: what is asked of every plan beside its method.
+        planned: one more contender, as its plan has it; None for none.
+        alignment: look into what the drafts are worth, whether or not something needs it.
     """
 
     sources: Sequence[Path]
@@ -53,6 +72,9 @@ class BenchRequest:
     offline: bool = False
     spans: bool = False
     memory: bool = True
+    asked: PlanRequest = _ANYTHING
+    planned: ModelRequest | None = None
+    alignment: bool = False
 
 
 class Watch(Protocol):
@@ -88,9 +110,11 @@ class Session:
         if not clips:
             raise As2dError(f"no clips in language {request.language}", status=ExitStatus.USAGE)
         methods = self._methods()
+        self._plan, planned = self._planned()
         names = request.drafters if any(needs_drafter(method) for method in methods) else []
         target = backend.ensure(request.target, request.offline)
-        drafters = {n: backend.ensure(n, request.offline) for n in names if n != ORACLE}
+        used = [*names, planned.drafter] if planned is not None and planned.drafter else names
+        drafters = {n: backend.ensure(n, request.offline) for n in used if n != ORACLE}
         for name, drafter in drafters.items():
             check_drafter(name, drafter, target)
         self._target = target
@@ -104,6 +128,8 @@ class Session:
             ceilings={ORACLE} | {name for name, d in drafters.items() if d.id == target.id},
             row_invariance=target.row_invariance,
         )
+        if planned is not None:
+            entrants.append(planned)
         units = self._units(clips)
         self.results = Results(target, drafters, entrants, units, request.whole, request.repeat)
 
@@ -124,12 +150,17 @@ class Session:
             self._summary(), sum(map(self._size, [*firsts.values(), *(t.unit for t in turns)]))
         )
         with ExitStack() as stack:
-            engines = Engines(stack, self._backend, self._target, self._drafters)
+            engines = Engines(
+                stack, self._backend, self._target, self._drafters, self._request.asked, self._plan
+            )
             self._calibrate(stack, engines)
             for contender, unit in sorted(firsts.items()):
                 self._warm_up(engines, contender, unit)
             for turn in turns:
                 self._take(engines, turn)
+            models = self._models()
+            self._trace(engines, models)
+        predict(results, models)
         if self._request.memory:
             for contender, unit in sorted(self._longest(entered).items()):
                 self._weigh(engines, contender, unit)
@@ -146,6 +177,20 @@ class Session:
             methods.remove("batched")
         return methods
 
+    def _planned(self) -> tuple[PlanFace | None, Contender | None]:
+        """The plan of a contender of its own."""
+        asked = self._request.planned
+        if asked is None:
+            return None, None
+        plan = make_plan(asked, self._backend, self._request.language)
+        drafter = asked.drafter
+        if drafter == AUTO:
+            drafter = self._backend.drafter(asked.target, self._request.language)
+        if not needs_drafter(plan.method):
+            drafter = None
+        budget = plan.budget if plan.method != "target" else 0
+        return plan, Contender(plan.method, drafter, budget, plan.windows, planned=True)
+
     def _units(self, clips: Sequence[Clip]) -> list[Unit]:
         with ExitStack() as stack:
             seats: list[Seat] = []
@@ -156,7 +201,9 @@ class Session:
                     return next(iter(self._target.languages))
                 if not code:
                     if not seats:
-                        engines = Engines(stack, self._backend, self._target, {})
+                        engines = Engines(
+                            stack, self._backend, self._target, {}, self._request.asked
+                        )
                         seats.append(engines.open_alone(stack, engines.alone_cores()))
                     engine = seats[0].engine
                     return interruptible(lambda: engine.detect_language(window.samples))[0]
@@ -253,6 +300,49 @@ class Session:
         if contender not in self.results.withdrawn:
             self.results.withdrawn[contender] = why
             self._watch.line(f"{self.results.contenders[contender].label}: withdrawn: {why}")
+
+    # Prediction
+
+    def _models(self) -> dict[str | None, CostModel]:
+        """What was measured here before, by drafter."""
+        found = {None: self._backend.costs(self._target, None)} | {
+            name: self._backend.costs(self._target, drafter)
+            for name, drafter in self._drafters.items()
+        }
+        return {name: costs for name, costs in found.items() if costs is not None}
+
+    def _trace(self, engines: Engines, models: Mapping[str | None, CostModel]) -> None:
+        """What the drafts of each window are worth, where a prediction or a file needs it."""
+        results = self.results
+        entered = {
+            c.drafter: number
+            for number, c in reversed(list(enumerate(results.contenders)))
+            if c.method == "as2d" and c.drafter in self._drafters
+            if self._request.alignment or predictable(c, models)
+        }
+        for drafter, number in entered.items():
+            if drafter is None or number in results.withdrawn:
+                continue
+            traces = results.traces[drafter] = {}
+            for unit in results.texts:
+                if results.takes_part(number, unit):
+                    self._watch.doing(f"{drafter}: drafts of {results.units[unit].name}")
+                    traces[unit] = self._traced(engines.of(results.contenders[number]), unit)
+
+    def _traced(self, seat: Seat, unit: int) -> list[WindowTrace]:
+        work, texts = self.results.units[unit], self.results.texts[unit]
+        found = []
+        for window, text in zip(self._recordings.windows(work), texts, strict=True):
+            timing = interruptible(partial(seat.engine.time_draft, window.samples, work.language))
+            seconds = len(window.samples) / RATE
+            found.append(
+                trace_of(self._tracer, seconds, text, timing["tokens"], self._target.tokens["end"])
+            )
+        return found
+
+    @cached_property
+    def _tracer(self) -> Tracer:
+        return _native.Replay(self._target.path / self._target.vocabulary_file)
 
     # Memory
 

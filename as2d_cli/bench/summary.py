@@ -44,8 +44,8 @@ class Row:
         p50, p95: seconds a unit.
         slower_share: units that took longer than the baseline did.
         oracle_share: own throughput over that of an oracle which knows for each unit the fastest
-            drafter and budget of this method, the target alone included; None for the target and
-            for ceilings.
+            drafter and budget of this method, or for a plan the fastest contender of all, the
+            target alone included; None for the target and for ceilings.
         tokens_per_step: committed; prompts are no steps.
         accepted_length: candidates accepted a verify step.
         acceptance: accepted over proposed candidates.
@@ -55,6 +55,8 @@ class Row:
         wer: word error rate over the recordings that are complete and have a reference text.
         looped: units that are flagged and left out.
         phases: seconds by phase, of its units.
+        predicted_seconds, prediction_error: of its units, where a simulation by what was measured
+            here can tell, and by what share that is more than `seconds`.
         flagged: the same for the units left out, if there are any.
     """
 
@@ -84,6 +86,8 @@ class Row:
     peak_memory_bytes: int | None
     looped: int
     phases: Mapping[str, float]
+    predicted_seconds: float | None = None
+    prediction_error: float | None = None
     flagged: Row | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -140,6 +144,10 @@ class _Maker:
         pair = [base[unit] for unit in common], [seconds[unit] for unit in common]
         audio = sum(results.units[unit].audio_seconds for unit in seconds)
         spent = sum(seconds.values())
+        told = results.predicted.get(contender, {})
+        predicted = (
+            sum(told[u] for u in seconds) if seconds and told.keys() >= seconds.keys() else None
+        )
         return Row(
             label=results.contenders[contender].label,
             windows=sum(len(results.units[unit].pieces) for unit in seconds),
@@ -167,6 +175,8 @@ class _Maker:
             peak_memory_bytes=results.peak_memory.get(contender),
             looped=looped,
             phases={k.removeprefix("s:"): v for k, v in total.items() if k.startswith("s:")},
+            predicted_seconds=predicted,
+            prediction_error=None if predicted is None or not spent else predicted / spent - 1,
             flagged=apart,
         )
 
@@ -188,12 +198,13 @@ class _Maker:
     def _oracle_share(self, contender: int, seconds: Mapping[int, float]) -> float | None:
         entrants = self._results.contenders
         mine = entrants[contender]
-        if mine.method == "target" or mine.ceiling:
+        if (mine.method == "target" and not mine.planned) or mine.ceiling:
             return None
         catalogue = [
             self._seconds[i]
             for i, other in enumerate(entrants)
-            if other.baseline or (other.method == mine.method and not other.ceiling)
+            if other.baseline
+            or ((other.method == mine.method or mine.planned) and not other.ceiling)
         ]
         return oracle_share(seconds, catalogue)
 

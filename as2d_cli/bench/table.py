@@ -78,6 +78,7 @@ _PRIORITY = (
     "p50",
     "length",
     "mean",
+    "error",
     "lead",
     "realigned",
 )
@@ -155,6 +156,7 @@ _COLUMNS = [
     _Column("lead", lambda r: _number(r.lead, ".1f")),
     _Column("realigned", lambda r: f"{r.realignments:.0f}" if r.windows else "-"),
     _Column("WER", lambda r: _number(r.wer, ".1%")),
+    _Column("error", lambda r: _number(r.prediction_error, "+.0%")),
     _Column("exact", _exact, lambda r: "bold red" if r.differing else ""),
     _Column("memory", lambda r: _memory(r.peak_memory_bytes)),
 ]

@@ -76,6 +76,7 @@ class Store:
             catalogue: known models; as2d's own if left out.
             offline: never touch the network.
         """
+        self.cache = cache
         self._bundles = cache / "bundles"
         self._downloads = cache / "downloads"
         self._locks = cache / "locks"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json as json_module
 from contextlib import ExitStack
 from enum import StrEnum
@@ -13,7 +12,7 @@ import typer
 
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.limits import MAX_BUDGET, MAX_WINDOWS
+from as2d_cli.limits import MAX_BUDGET, MAX_THREADS, MAX_WINDOWS
 from as2d_cli.methods import METHODS, TOGETHER
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from as2d_cli.bench.session import BenchRequest
     from as2d_cli.bench.summary import Row
     from as2d_cli.output.file import ResultFile
+    from as2d_cli.tasks.models import ModelRequest
 
 __all__ = ["register"]
 
@@ -90,6 +90,29 @@ def _bench(
         Path | None,
         typer.Option(metavar="FILE", help="Write what the lanes did when, for a trace viewer."),
     ] = None,
+    alignment: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write what drafts are worth here, for as2d profile."),
+    ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|FILE",
+            help="One more contender: what transcribe would do, or a plan of as2d profile.",
+        ),
+    ] = None,
+    target_cores: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Cores of all target lanes, as 0-3,5.")
+    ] = None,
+    draft_cores: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Cores of all draft lanes.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", help="Most threads of both lanes together.")
+    ] = None,
+    pin: Annotated[
+        bool, typer.Option("--pin/--no-pin", help="Bind each thread to its core.")
+    ] = True,
     offline: Annotated[
         bool, typer.Option("--offline", help="Never ask the network for a model.")
     ] = False,
@@ -113,12 +136,17 @@ def _bench(
       WER               word error rate, where texts are known
       p50, p95          seconds a window
       mean              geometric mean of the windows' ratios
+      error             seconds that as2d profile predicts, over those measured
       lead              drafted tokens that are ready at a verify step
       realigned         times that candidates began elsewhere than the last left off
     """
     from as2d_cli.bench.session import BenchRequest
+    from as2d_cli.decoding.plan import PlanRequest
+    from as2d_cli.tasks.models import AUTO, ModelRequest
 
     environment: Environment = ctx.obj
+    if threads is not None:
+        _number("--threads", str(threads), MAX_THREADS)
     request = BenchRequest(
         sources=sources or [],
         target=target,
@@ -132,8 +160,27 @@ def _bench(
         offline=offline,
         spans=html is not None or trace is not None,
         memory=memory,
+        asked=PlanRequest(
+            target_cores=target_cores, draft_cores=draft_cores, threads=threads, pin=pin
+        ),
+        planned=None
+        if plan is None
+        else _planned(
+            plan,
+            ModelRequest(
+                target,
+                AUTO,
+                method=AUTO,
+                target_cores=target_cores,
+                draft_cores=draft_cores,
+                threads=threads,
+                pin=pin,
+                offline=offline,
+            ),
+        ),
+        alignment=alignment is not None,
     )
-    wanted = {"--json": json, "--html": html, "--trace": trace}
+    wanted = {"--json": json, "--html": html, "--trace": trace, "--alignment": alignment}
     with ExitStack() as stack:
         files = {
             option: stack.enter_context(_file(path, option))
@@ -141,6 +188,14 @@ def _bench(
             if path is not None
         }
         _run(environment, request, _command_line(ctx), files)
+
+
+def _planned(plan: str, models: ModelRequest) -> ModelRequest:
+    if plan == "auto":
+        return models
+    from as2d_cli.profile.plan_file import filled, read_plan
+
+    return filled(models, read_plan(Path(plan)))
 
 
 def _run(
@@ -178,31 +233,18 @@ def _run(
 
 
 def _report(environment: Environment, results: Results) -> list[Row]:
-    from rich.console import Console
-
     from as2d_cli.bench.report import print_report
     from as2d_cli.bench.summary import summarise
     from as2d_cli.bench.wer import can_count, word_error_rate
+    from as2d_cli.output.console import print_page
 
     counted = can_count()
     rows = summarise(results, word_error_rate if counted else None)
-    page = io.StringIO()
-    terminal = environment.stdout.is_terminal
-    console = Console(
-        file=page,
-        # Wide enough for any table: rich would cut it off.
-        width=environment.width if terminal else 1000,
-        force_terminal=terminal,
-        color_system="standard" if terminal and environment.colour else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
+    wide = not environment.stdout.is_terminal
+    print_page(
+        environment,
+        lambda console: print_report(results, rows, console, wide=wide, errors=counted),
     )
-    print_report(results, rows, console, wide=not terminal, errors=counted)
-    text = "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
-    environment.stdout.write(text)
-    environment.stdout.flush()
     return rows
 
 
@@ -214,10 +256,14 @@ def _write(
     command: list[str],
 ) -> None:
     from as2d_cli.bench.document import document
+    from as2d_cli.bench.prediction import alignment
 
     whole = document(results, rows, request, command)
     for option, file in files.items():
-        file.out.write(_written(option, whole))
+        if option == "--alignment":
+            file.out.write(json_module.dumps(alignment(results)) + "\n")
+        else:
+            file.out.write(_written(option, whole))
         file.keep()
 
 

@@ -12,7 +12,7 @@ import typer
 
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.limits import MAX_BUDGET, MAX_WINDOWS
+from as2d_cli.limits import MAX_BUDGET, MAX_THREADS, MAX_WINDOWS
 from as2d_cli.methods import TOGETHER
 from as2d_cli.output.formats import Format, renderer
 
@@ -112,6 +112,23 @@ def _transcribe(
         str | None,
         typer.Option(metavar="LIST", help="Cores of the draft lane.", show_default="auto"),
     ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Most threads of both lanes together.", show_default="all cores"
+        ),
+    ] = None,
+    pin: Annotated[
+        bool, typer.Option("--pin/--no-pin", help="Bind each thread to its core.")
+    ] = True,
+    plan: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|FILE",
+            help="auto: by what as2d profile measured here, else by rule; or a plan that it wrote. "
+            "Options given beside it count.",
+        ),
+    ] = "auto",
     language: Annotated[
         str,
         typer.Option(metavar="CODE|auto", help="Language spoken; auto: found in the first window."),
@@ -149,6 +166,8 @@ def _transcribe(
         _within("--budget", budget, 1, MAX_WINDOWS if method is Method.BATCHED else MAX_BUDGET)
     if windows is not None:
         _within("--windows", windows, 1, MAX_WINDOWS)
+    if threads is not None:
+        _within("--threads", threads, 1, MAX_THREADS)
     if max_tokens is not None:
         _within("--max-tokens", max_tokens, 1, _MOST_TOKENS)
     if output is None and environment.stdout.raw is None:
@@ -167,8 +186,14 @@ def _transcribe(
         target_cores=target_cores,
         draft_cores=draft_cores,
         windows=windows,
+        threads=threads,
+        pin=pin,
         offline=offline,
     )
+    if plan != AUTO:
+        from as2d_cli.profile.plan_file import filled, read_plan
+
+        request = filled(request, read_plan(Path(plan)))
     options = TranscribeOptions(
         language=None if language == "auto" else language.lower(), max_tokens=max_tokens
     )

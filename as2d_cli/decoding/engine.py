@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from as2d_cli import _native
 from as2d_cli.decoding.counters import Counters
 from as2d_cli.decoding.events import Event, event_from_native
 from as2d_cli.decoding.ort_library import ort_library
+from as2d_cli.decoding.pinning import misplaced
 from as2d_cli.decoding.plan import Plan
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import needs_drafter
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = ["Engine", "Run", "Window"]
+
+T = TypeVar("T")
 
 
 class ModelFolder(Protocol):
@@ -108,6 +111,7 @@ class Engine:
 
     Attributes:
         warnings: one line for a drafter that could not be loaded; the target then goes alone.
+        notices: one line if threads are not on the cores that they were to be bound to.
     """
 
     def __init__(
@@ -122,6 +126,8 @@ class Engine:
         self._plan = plan
         self._can_be_exact = can_be_exact
         self.warnings = list(warnings)
+        elsewhere = misplaced(native.lanes())
+        self.notices = [] if elsewhere is None else [elsewhere]
 
     @classmethod
     def open(cls, target: ModelFolder, drafter: ModelFolder | None, plan: Plan) -> Self:
@@ -181,6 +187,60 @@ class Engine:
             raise As2dError(str(error)) from error
         return max(found, key=lambda entry: entry[1])
 
+    def time_encode(
+        self,
+        seconds_of_audio: float,
+        repeats: int,
+        *,
+        lend: bool = True,
+        most_seconds: float = 30.0,
+    ) -> list[float]:
+        """Seconds of each of `repeats` passes of the target's encoder.
+
+        Of this and what follows: it blocks; the lane that rests lends its cores, as in a run,
+        unless `lend` is False; and no more samples are taken after `most_seconds`, but one of each
+        kind in any case.
+
+        Raises:
+            As2dError: it cannot be measured.
+        """
+        return self._timed(
+            lambda native: native.time_encode(seconds_of_audio, repeats, lend, most_seconds)
+        )
+
+    def time_steps(
+        self,
+        rows: Sequence[int],
+        repeats: int,
+        *,
+        lend: bool = True,
+        most_seconds: float = 30.0,
+    ) -> list[list[float]]:
+        """Seconds of `repeats` forwards of the target for each number of rows, made in turn."""
+        return self._timed(
+            lambda native: native.time_steps(rows, repeats, lend=lend, most_seconds=most_seconds)
+        )
+
+    def time_draft(
+        self, samples: npt.NDArray[np.float32], language: str, *, lend: bool = True
+    ) -> dict[str, Any]:
+        """A draft of a window: seconds of ``encode`` and of ``steps``, its ``tokens`` as the
+        target's, and whether it is ``complete``.
+        """
+        return self._timed(lambda native: native.time_draft(samples, language, lend=lend))
+
+    def time_together(
+        self,
+        rows: Sequence[int],
+        seconds: float,
+        samples: npt.NDArray[np.float32],
+        language: str,
+    ) -> dict[str, Any]:
+        """``steps`` as `time_steps` has them, and ``drafts``, each as `time_draft` has it, of both
+        lanes at work.
+        """
+        return self._timed(lambda native: native.time_together(rows, seconds, samples, language))
+
     def start(
         self,
         draft: bool = True,
@@ -190,6 +250,7 @@ class Engine:
         exact: bool | None = None,
         windows: int | None = None,
         tell_encodings: bool = False,
+        adaptive: bool = True,
     ) -> Run:
         """Starts a run; the one before must be over.
 
@@ -197,6 +258,13 @@ class Engine:
             draft: False lets the target go alone where the method needs a drafter.
             method, budget, exact, windows: other ones than the plan's.
             tell_encodings: tell `WindowEncoded` of each window, 3 MB of it.
+            adaptive: draft only while it pays, and with as many candidates as pay where the plan
+                knows the costs; the text is the same. Off, the method is what the plan says
+                throughout. It is off where the lanes are coupled, and drafts go on in any case
+                where encodings are told.
+
+        Raises:
+            As2dError: the plan's costs cannot be.
         """
         native = self._open()
         exact = self._plan.exact if exact is None else exact
@@ -205,7 +273,11 @@ class Engine:
         windows = self._plan.windows if windows is None else windows
         if not draft and needs_drafter(method):
             method, budget = ("batched", windows) if windows > 1 else ("target", budget)
-        run = native.start(method, budget, exact, tell_encodings, windows)
+        costs = self._plan.costs.as_native() if adaptive and self._plan.costs else None
+        try:
+            run = native.start(method, budget, exact, tell_encodings, windows, adaptive, costs)
+        except _native.NativeError as error:
+            raise As2dError(str(error)) from error
         return Run(run, native, exact and self._can_be_exact)
 
     def close(self) -> None:
@@ -222,6 +294,12 @@ class Engine:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _timed(self, measure: Callable[[_native.Engine], T]) -> T:
+        try:
+            return measure(self._open())
+        except _native.NativeError as error:
+            raise As2dError(str(error)) from error
 
     def _open(self) -> _native.Engine:
         if self._native is None:

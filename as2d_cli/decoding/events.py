@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DraftAdvanced",
     "DrafterLost",
+    "DraftingChanged",
     "Event",
     "LaneChanged",
     "RunFinished",
@@ -96,6 +97,20 @@ class DrafterLost(Event):
 
 
 @dataclass(frozen=True)
+class DraftingChanged(Event):
+    """Drafts are dropped or taken up again, by what the windows up to `window` took.
+
+    Attributes:
+        on: windows that begin from now on are drafted.
+        message: why, in figures.
+    """
+
+    window: int
+    on: bool
+    message: str
+
+
+@dataclass(frozen=True)
 class RunFinished(Event):
     """The last event of every run. `error`: why the target failed, or None."""
 
@@ -116,6 +131,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Event]] = {
     ),
     "draft_advanced": lambda e: DraftAdvanced(e["seconds"], e["window"], e["count"], e["finished"]),
     "lane_changed": lambda e: LaneChanged(e["seconds"], e["lane"], e["activity"], e["window"]),
+    "drafting_changed": lambda e: DraftingChanged(e["seconds"], e["window"], e["on"], e["message"]),
     "drafter_lost": lambda e: DrafterLost(e["seconds"], e["message"]),
     "run_finished": lambda e: RunFinished(e["seconds"], e["cancelled"], e["message"] or None),
 }

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from as2d_cli.decoding.costs import RunCosts
 from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.limits import MAX_THREADS
 from as2d_cli.methods import IN_TURN, SPLIT, TOGETHER, default_budget
 
-__all__ = ["Machine", "Plan", "make_plan", "this_machine"]
-
-MOST_CORES = 1024
-"""Core ids are below this: the size of the kernel's usual mask."""
+__all__ = ["Machine", "Plan", "PlanRequest", "make_plan", "named_cores", "this_machine"]
 
 _MANY = 4
 """From so many cores on the target leaves one to a drafter."""
@@ -38,6 +37,8 @@ class Plan:
         pin: bind threads to their cores; False where the platform cannot.
         windows: of one recording that the target decodes in one batch, where the lanes are not
             coupled.
+        costs: what the target's steps cost with these cores, or None where it was not measured.
+        why: what the plan was made by, for people.
     """
 
     method: str
@@ -47,6 +48,37 @@ class Plan:
     exact: bool = True
     pin: bool = True
     windows: int = 1
+    costs: RunCosts | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What is asked of a plan; None is for what suits.
+
+    Attributes:
+        method: ``auto`` or one of `as2d_cli.methods.METHODS`.
+        budget: most candidates per verify step, windows of ``batched``.
+        target_cores, draft_cores: lists such as "0-3,5".
+        windows: of a recording in a batch, for methods that can.
+        shares_encoder: the drafter has no encoder of its own.
+        threads: most threads of both lanes together.
+        pin: bind threads to cores, where the platform can.
+        target, drafter: ids, paths or None, for what was measured of them.
+        costs: what is known of the lanes that are asked for.
+    """
+
+    method: str = "auto"
+    budget: int | None = None
+    target_cores: str | None = None
+    draft_cores: str | None = None
+    windows: int | None = None
+    shares_encoder: bool = False
+    threads: int | None = None
+    pin: bool = True
+    target: str = ""
+    drafter: str | None = None
+    costs: RunCosts | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +100,16 @@ class Machine:
         """All of them, the fastest first."""
         return tuple(core for cluster in self.clusters for core in cluster)
 
+    @property
+    def granted(self) -> int:
+        """Cores that can be kept busy: threads beyond the quota only wait for each other."""
+        count = len(self.cores)
+        return max(1, min(count, math.floor(self.quota))) if self.quota > 0 else count
+
+    def with_threads(self, most: int) -> Machine:
+        """The same with no more threads than this: a quota by another name."""
+        return replace(self, quota=min(self.quota, most) if self.quota > 0 else float(most))
+
 
 def this_machine() -> Machine:
     """The machine this runs on."""
@@ -81,17 +123,8 @@ def this_machine() -> Machine:
     )
 
 
-def make_plan(
-    method: str,
-    budget: int | None = None,
-    target_cores: str | None = None,
-    draft_cores: str | None = None,
-    windows: int | None = None,
-    shares_encoder: bool = False,
-    *,
-    machine: Machine | None = None,
-) -> Plan:
-    """Shares the cores between the lanes.
+def make_plan(request: PlanRequest, machine: Machine | None = None) -> Plan:
+    """Shares the cores between the lanes by rule, where nothing was measured.
 
     A drafter with an encoder of its own is worth a core only where the target leaves one, so the
     method ``auto`` is ``as2d`` from four cores on and ``batched`` below, with its own number of
@@ -100,14 +133,9 @@ def make_plan(
     Of equal cores the target gets the first, the drafter the rest: a quarter of them, at most two.
     Where cores differ the target gets the fastest, and the drafter the last of those when there are
     three or more, otherwise the slowest cluster. No more cores are used than a container's quota
-    grants.
+    grants, or `threads` are asked for.
 
     Args:
-        method: ``auto`` or one of `as2d_cli.methods.METHODS`.
-        budget: most candidates per verify step, windows of ``batched``; None for what suits.
-        target_cores, draft_cores: lists such as "0-3,5", or None to choose.
-        windows: of a recording in a batch, for methods that can; None for what suits.
-        shares_encoder: the drafter has no encoder of its own.
         machine: another machine than this one.
 
     Raises:
@@ -116,44 +144,74 @@ def make_plan(
     machine = machine or this_machine()
     if not machine.cores:
         raise As2dError("no core may be used by this process", remedy="see taskset(1)")
-    named_target = _core_list(target_cores, "--target-cores", machine)
-    named_draft = _core_list(draft_cores, "--draft-cores", machine)
-    count = _granted(machine)
+    named_target = named_cores(request.target_cores, "--target-cores", machine)
+    named_draft = named_cores(request.draft_cores, "--draft-cores", machine)
+    if request.threads is not None:
+        _check_threads(request.threads, named_target, named_draft)
+        machine = machine.with_threads(request.threads)
+    count = machine.granted
+    method, budget, windows = request.method, request.budget, request.windows
     if method == "auto":
-        method = "as2d" if named_draft or count >= _MANY or shares_encoder else "batched"
+        suits = named_draft or count >= _MANY or request.shares_encoder
+        method = "as2d" if suits else "batched"
         budget = None if method == "batched" else budget
-        if windows is None and shares_encoder and count < _MANY:
+        if windows is None and request.shares_encoder and count < _MANY:
             windows = _TOGETHER
-    budget = default_budget(method) if budget is None else budget
-    windows = windows if windows is not None and method in TOGETHER else 1
+    plan = Plan(
+        method=method,
+        target_cores=(),
+        draft_cores=(),
+        budget=default_budget(method) if budget is None else budget,
+        pin=machine.can_pin and request.pin,
+        windows=windows if windows is not None and method in TOGETHER else 1,
+        costs=request.costs,
+        why="by rule, not by measurement",
+    )
     if method not in SPLIT:
         whole = _without_little(machine)[: min(count, MOST_TARGET_CORES)]
         draft = (named_draft or whole) if method in IN_TURN else ()
-        return Plan(
-            method, named_target or whole, draft, budget, pin=machine.can_pin, windows=windows
-        )
+        return replace(plan, target_cores=named_target or whole, draft_cores=draft)
     target, draft = _split(machine, count)
     if named_target and not named_draft:
-        draft = _leave_out(machine.cores, named_target)[-max(1, len(draft)) :] or named_target[-1:]
+        room = min(len(draft), count - len(named_target))
+        draft = _leave_out(machine.cores, named_target)[-room:] if room > 0 else ()
+        draft = draft or named_target[-1:]
     if named_draft and not named_target:
         left = _leave_out(_without_little(machine), named_draft) or _leave_out(
             machine.cores, named_draft
         )
-        target = left[: min(count, MOST_TARGET_CORES)] or named_draft[:1]
-    return Plan(
-        method,
-        named_target or target,
-        named_draft or draft,
-        budget,
-        pin=machine.can_pin,
-        windows=windows,
-    )
+        room = max(0, min(count - len(named_draft), MOST_TARGET_CORES))
+        target = left[:room] or named_draft[:1]
+    return replace(plan, target_cores=named_target or target, draft_cores=named_draft or draft)
 
 
-def _granted(machine: Machine) -> int:
-    """Cores that can be kept busy: threads beyond the quota only wait for each other."""
-    count = len(machine.cores)
-    return max(1, min(count, math.floor(machine.quota))) if machine.quota > 0 else count
+def named_cores(text: str | None, option: str, machine: Machine) -> tuple[int, ...]:
+    """The cores of a list such as "0-3,5"; none where there is no list.
+
+    Raises:
+        As2dError: status USAGE, naming `option`; it is no list, or names a core that is not there.
+    """
+    if text is None:
+        return ()
+    cores: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not (first.isascii() and first.isdigit()) or (
+            dash and not (last.isascii() and last.isdigit())
+        ):
+            raise _wrong(option, text, f"'{part}' is not a core or a range of cores", machine)
+        low, high = int(first), int(last) if dash else int(first)
+        if high < low:
+            raise _wrong(option, text, f"the range {part} runs backwards", machine)
+        if high >= MAX_THREADS:
+            raise _wrong(option, text, f"there is no core {high}", machine)
+        cores.extend(range(low, high + 1))
+    for core in cores:
+        if core not in machine.cores:
+            raise _wrong(option, text, f"core {core} may not be used here", machine)
+        if cores.count(core) > 1:
+            raise _wrong(option, text, f"core {core} is named twice", machine)
+    return tuple(cores)
 
 
 def _without_little(machine: Machine) -> tuple[int, ...]:
@@ -168,8 +226,9 @@ def _without_little(machine: Machine) -> tuple[int, ...]:
 def _split(machine: Machine, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Cores of the target and of the drafter."""
     fast = _without_little(machine)
-    if len(machine.clusters) > 1 and len(fast) < 3:
-        return fast[:count], machine.clusters[-1][:2]
+    if len(machine.clusters) > 1 and len(fast) < 3 and count > 1:
+        target = fast[: count - 1]
+        return target, machine.clusters[-1][: min(2, count - len(target))]
     fast = fast[:count]
     if len(fast) < 2:
         return fast, fast  # one core: both lanes take turns on it
@@ -181,28 +240,14 @@ def _leave_out(cores: Sequence[int], taken: Sequence[int]) -> tuple[int, ...]:
     return tuple(core for core in cores if core not in taken)
 
 
-def _core_list(text: str | None, option: str, machine: Machine) -> tuple[int, ...]:
-    if text is None:
-        return ()
-    cores: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not (first.isascii() and first.isdigit()) or (
-            dash and not (last.isascii() and last.isdigit())
-        ):
-            raise _wrong(option, text, f"'{part}' is not a core or a range of cores", machine)
-        low, high = int(first), int(last) if dash else int(first)
-        if high < low:
-            raise _wrong(option, text, f"the range {part} runs backwards", machine)
-        if high >= MOST_CORES:
-            raise _wrong(option, text, f"there is no core {high}", machine)
-        cores.extend(range(low, high + 1))
-    for core in cores:
-        if core not in machine.cores:
-            raise _wrong(option, text, f"core {core} may not be used here", machine)
-        if cores.count(core) > 1:
-            raise _wrong(option, text, f"core {core} is named twice", machine)
-    return tuple(cores)
+def _check_threads(most: int, target: Sequence[int], draft: Sequence[int]) -> None:
+    named = len(target) + len(draft)
+    if named > most:
+        raise As2dError(
+            f"--threads {most} is less than the {named} cores named",
+            remedy="name fewer cores, or leave --threads out",
+            status=ExitStatus.USAGE,
+        )
 
 
 def _wrong(option: str, text: str, problem: str, machine: Machine) -> As2dError:

@@ -14,7 +14,7 @@ from as2d_cli.catalog.graphs.blocks import Norm
 from as2d_cli.catalog.graphs.head import POOL, lines_for
 from as2d_cli.decoding.engine import Engine, Run, Window
 from as2d_cli.decoding.events import Event, RunFinished, WindowEncoded, WindowFinished
-from as2d_cli.decoding.plan import make_plan
+from as2d_cli.decoding.plan import PlanRequest, make_plan
 from as2d_cli.distill.cache import Cache
 from as2d_cli.distill.corpus import Recording, Speech, speech
 from as2d_cli.distill.variation import Variation
@@ -39,7 +39,7 @@ class Collector:
         Raises:
             As2dError: a model cannot be loaded.
         """
-        plan = make_plan("batched", 4)
+        plan = make_plan(PlanRequest("batched", 4))
         self._norm = norm
         self._sides = [(m, Engine.open(m, None, plan)) for m in (target, init)]
 

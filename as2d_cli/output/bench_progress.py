@@ -1,4 +1,4 @@
-"""How far a bench is: a bar with the time left on a terminal, one line at its start elsewhere."""
+"""How far a bench or a profile is: a bar with the time left on a terminal, a line elsewhere."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["BenchProgress"]
 
 
 class BenchProgress:
-    """See `as2d_cli.bench.session.Watch`.
+    """See `as2d_cli.bench.session.Watch` and `as2d_cli.profile.measure.Watch`.
 
     It draws only when told something, between two runs: a thread that draws now and then would take
     its time from what is measured.
     """
 
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
-        self._live = environment.stderr.is_terminal and not environment.dumb
+    def __init__(self, environment: Environment, *, quiet: bool = False) -> None:
+        self._environment, self._quiet = environment, quiet
+        self._live = environment.stderr.is_terminal and not environment.dumb and not quiet
         self._progress = Progress(
             *bar_columns(),
             TextColumn("left"),
@@ -35,7 +35,8 @@ class BenchProgress:
         self._task: TaskID | None = None
 
     def begin(self, summary: str, total: float) -> None:
-        self._environment.talk(summary)
+        if not self._quiet:
+            self._environment.talk(summary)
         if self._live:
             self._task = self._progress.add_task("warm-up", total=total)
             self._progress.start()

@@ -119,7 +119,10 @@ class Dashboard(Talk):
                 row.insert(2, ("windows at a time", str(p.info.budget)))
             yield _row(row)
             return
-        yield _row([("drafter", p.info.drafter), ("budget", str(p.info.budget)), ("", exact)])
+        row = [("drafter", p.info.drafter), ("budget", str(p.info.budget)), ("", exact)]
+        if not p.drafting:
+            row.insert(1, ("", "resting"))
+        yield _row(row)
         yield _row(_speculation(c))
 
     def _lane_rows(self, p: Progress) -> Iterator[Text]:

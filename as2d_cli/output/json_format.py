@@ -48,6 +48,10 @@ def as_json(transcript: Transcript, *, tokens: bool = False) -> dict[str, Any]:
         "text": transcript.text,
         "segments": segments,
         "warnings": list(transcript.warnings),
+        "decisions": [
+            {"at": round(d.at, 3), "drafting": d.drafting, "reason": d.reason}
+            for d in transcript.decisions
+        ],
         "seconds": round(transcript.wall, 3),
         "rates": _rates(transcript),
         "counters": _clean(counters.as_json()) if counters is not None else None,

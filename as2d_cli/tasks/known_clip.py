@@ -8,12 +8,13 @@ import numpy as np
 
 from as2d_cli import _native, catalog
 from as2d_cli.audio.decode import AudioFile
+from as2d_cli.audio.downmix import Samples
 from as2d_cli.catalog import Bundle
 from as2d_cli.catalog.check import CheckResult
 from as2d_cli.decoding.ort_library import ort_library
 from as2d_cli.errors import As2dError
 
-__all__ = ["transcribe_known_clip"]
+__all__ = ["known_clip", "transcribe_known_clip"]
 
 _CLIP = Path(catalog.__file__).with_name("known_clip.ogg")
 """John F. Kennedy, 20 January 1961; a work of the US government, in the public domain."""
@@ -47,6 +48,12 @@ _MOST_MISSING = 3
 """A small model may mishear a word or two; a damaged one says nothing like it."""
 
 
+def known_clip() -> Samples:
+    """Eleven seconds of English."""
+    with AudioFile(_CLIP) as audio:
+        return np.concatenate(list(audio))
+
+
 def transcribe_known_clip(bundle: Bundle, target: Bundle | None = None) -> CheckResult:
     """Transcribes eleven seconds of English; fails when more than three words are missing.
 
@@ -55,8 +62,7 @@ def transcribe_known_clip(bundle: Bundle, target: Bundle | None = None) -> Check
     """
     if "en" not in bundle.languages:
         return CheckResult("speech", True, "not heard: the known clip is in English")
-    with AudioFile(_CLIP) as audio:
-        samples = np.concatenate(list(audio))
+    samples = known_clip()
     try:
         heard_through = None if target is None else target.path
         said = _native.draft_alone(ort_library(), bundle.path, samples, "en", heard_through).decode(

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from as2d_cli.decoding.costs import RunCosts
+from as2d_cli.decoding.plan import PlanRequest
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import needs_drafter
+from as2d_cli.profile.costs import CostModel
 from as2d_cli.tasks.interrupt import interruptible
 from as2d_cli.tasks.transcript import Counters, Monitor
 from as2d_cli.text.whisper_prompt import ModelFacts
@@ -51,6 +54,8 @@ class Model(ModelFacts, Protocol):
     def row_invariance(self) -> str: ...
     @property
     def target(self) -> str: ...
+    @property
+    def vocabulary_file(self) -> str: ...
     def vocabulary(self) -> PiecesFace: ...
 
 
@@ -69,6 +74,8 @@ class EngineFace(Protocol):
 
     @property
     def warnings(self) -> Sequence[str]: ...
+    @property
+    def notices(self) -> Sequence[str]: ...
     def detect_language(self, samples: Any, /) -> tuple[str, float]: ...
     def start(self, draft: bool = True) -> RunFace: ...
 
@@ -82,6 +89,8 @@ class PlanFace(Protocol):
     def budget(self) -> int: ...
     @property
     def windows(self) -> int: ...
+    @property
+    def why(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -92,16 +101,17 @@ class Backend:
         ensure: (id or path, offline) -> bundle, pulled and built if need be.
         drafter: (id of a target, language or None) -> id of the drafter that suits both, or None.
         shares_encoder: whether a drafter of this name needs no encoder of its own.
-        plan: (method, budget, target cores, draft cores, windows, the drafter shares the target's
-            encoder) -> plan.
+        plan: how the lanes share the cores, as `as2d_cli.decoding.make_plan`.
         open: (target, drafter or None, plan) -> context manager of an engine.
+        costs: (target, drafter or None) -> what was measured here and still holds, or None.
     """
 
     ensure: Callable[[str, bool], Model]
     drafter: Callable[[str, str | None], str | None]
     shares_encoder: Callable[[str], bool]
-    plan: Callable[[str, int | None, str | None, str | None, int | None, bool], PlanFace]
+    plan: Callable[[PlanRequest], PlanFace]
     open: Callable[[Model, Model | None, Any], AbstractContextManager[EngineFace]]
+    costs: Callable[[Model, Model | None], CostModel | None] = lambda target, drafter: None
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,9 @@ class ModelRequest:
         budget: most candidates per verify step, windows of ``batched``; None for what suits.
         target_cores, draft_cores: "0-3,5", or None to choose.
         windows: of one recording in a batch, with drafts; None for what suits.
+        threads: most threads of both lanes together; None for what suits.
+        pin: bind threads to cores, where the platform can.
+        costs: what is known of the lanes that are asked for.
         offline: never ask the network.
     """
 
@@ -124,6 +137,9 @@ class ModelRequest:
     target_cores: str | None = None
     draft_cores: str | None = None
     windows: int | None = None
+    threads: int | None = None
+    pin: bool = True
+    costs: RunCosts | None = None
     offline: bool = False
 
 
@@ -163,6 +179,8 @@ def open_models(
         name = backend.drafter(target.id, language) if request.drafter == AUTO else request.drafter
         drafter = _drafter(name, target, request.offline, backend, monitor)
     with interruptible(lambda: backend.open(target, drafter, plan)) as engine:
+        for text in engine.notices:
+            monitor.notice(text)
         for text in engine.warnings:
             monitor.warning(text)
         if engine.warnings:  # a drafter that could not be loaded
@@ -214,12 +232,19 @@ def make_plan(request: ModelRequest, backend: Backend, language: str | None = No
     if name == AUTO:
         name = backend.drafter(request.target, language)
     return backend.plan(
-        request.method,
-        request.budget,
-        request.target_cores,
-        request.draft_cores,
-        request.windows,
-        name is not None and backend.shares_encoder(name),
+        PlanRequest(
+            method=request.method,
+            budget=request.budget,
+            target_cores=request.target_cores,
+            draft_cores=request.draft_cores,
+            windows=request.windows,
+            shares_encoder=name is not None and backend.shares_encoder(name),
+            threads=request.threads,
+            pin=request.pin,
+            target=request.target,
+            drafter=name,
+            costs=request.costs,
+        )
     )
 
 
@@ -231,6 +256,8 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         progress: shows their bytes (see `as2d_cli.catalog.Progress`), or None.
     """
     from as2d_cli import catalog, decoding
+    from as2d_cli.profile.choose import plan_by_profile
+    from as2d_cli.profile.profiles import Profiles, key_of
 
     def ensure(name: str, offline: bool) -> Model:
         return catalog.ensure_bundle(
@@ -249,10 +276,15 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         entry = catalog.load_catalogue().get(name)
         return entry is not None and bool(entry.target)
 
+    def costs(target: Model, drafter: Model | None) -> CostModel | None:
+        profile, _ = Profiles(catalog.default_store().cache).load(key_of(target, drafter))
+        return None if profile is None else profile.costs
+
     return Backend(
         ensure=ensure,
         drafter=drafter,
         shares_encoder=shares_encoder,
-        plan=decoding.make_plan,
+        plan=lambda request: plan_by_profile(request, catalog.default_store()),
         open=decoding.Engine.open,
+        costs=costs,
     )

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-__all__ = ["Counters", "Monitor", "Progress", "Segment", "Sink", "SourceInfo", "Transcript"]
+__all__ = [
+    "Counters",
+    "Decision",
+    "Monitor",
+    "Progress",
+    "Segment",
+    "Sink",
+    "SourceInfo",
+    "Transcript",
+]
 
 
 class Counters(Protocol):
@@ -52,6 +61,21 @@ class SourceInfo:
 
 
 @dataclass(frozen=True)
+class Decision:
+    """The engine dropped drafting, or took it up again.
+
+    Attributes:
+        at: seconds from the beginning of the input, where the window ends by which it was decided.
+        drafting: whether windows after that are drafted.
+        reason: why, in figures.
+    """
+
+    at: float
+    drafting: bool
+    reason: str
+
+
+@dataclass(frozen=True)
 class Segment:
     """The text of one stretch of audio.
 
@@ -72,8 +96,8 @@ class Transcript:
     """Everything about one input. Attributes that are not in `SourceInfo`:
 
     duration: seconds of audio that were found. language, language_probability: None where no
-    speech was, and the latter where the language was given. text: of all segments. wall: seconds
-    it took.
+    speech was, and the latter where the language was given. text: of all segments. decisions:
+    about drafting, in their order. wall: seconds it took.
     """
 
     info: SourceInfo
@@ -83,6 +107,7 @@ class Transcript:
     text: str = ""
     segments: list[Segment] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
     counters: Counters | None = None
     wall: float = 0.0
 
@@ -103,6 +128,7 @@ class Progress:
         words, tokens: committed so far.
         elapsed: wall seconds.
         lanes: lane -> (activity, window).
+        drafting: whether windows that begin now are drafted, where there is a drafter.
     """
 
     info: SourceInfo
@@ -114,6 +140,7 @@ class Progress:
     elapsed: float
     lanes: Mapping[str, tuple[str, int]]
     counters: Counters | None
+    drafting: bool = True
 
 
 class Sink(Protocol):

@@ -24,6 +24,7 @@ from as2d_cli.audio.windows import AudioWindow, is_silent
 from as2d_cli.decoding import Window
 from as2d_cli.decoding.events import (
     DrafterLost,
+    DraftingChanged,
     LaneChanged,
     RunFinished,
     TokensCommitted,
@@ -41,7 +42,15 @@ from as2d_cli.tasks.models import (
     make_plan,
     open_models,
 )
-from as2d_cli.tasks.transcript import Monitor, Progress, Segment, Sink, SourceInfo, Transcript
+from as2d_cli.tasks.transcript import (
+    Decision,
+    Monitor,
+    Progress,
+    Segment,
+    Sink,
+    SourceInfo,
+    Transcript,
+)
 from as2d_cli.text.text_stream import TextStream
 from as2d_cli.text.whisper_prompt import check_language, is_multilingual, prompt
 
@@ -116,6 +125,7 @@ def transcribe(
                         language=options.language,
                     )
                     models = stack.enter_context(opening)
+                    monitor.info(f"plan: {plan.method}, {plan.why}")
                 try:
                     results.append(_Transcription(audio, models, options, sink, monitor).run())
                 except InputError as e:
@@ -180,7 +190,9 @@ class _Transcription:
         self._pieces = models.target.vocabulary().pieces
         self._pending: deque[_Pending] = deque()
         self._by_index: dict[int, _Pending] = {}
+        self._ends: dict[int, float] = {}
         self._lanes: dict[str, tuple[str, int]] = {}
+        self._drafting = True
         self._position = 0.0
         self._settled = ""
         self._tokens = 0
@@ -298,6 +310,7 @@ class _Transcription:
         room = target.context - len(ids)
         limit = min(self._options.max_tokens or room, room)
         pending = _Pending(window, TextStream(self._pieces), limit == room)
+        self._ends[window.index] = window.end
         self._pending.append(pending)
         self._by_index[window.index] = pending
         run.submit(
@@ -317,6 +330,9 @@ class _Transcription:
                 self._show()
             case LaneChanged(lane=lane, activity=activity, window=index):
                 self._lanes[lane] = (activity, index)
+            case DraftingChanged(window=index, on=on, message=message):
+                self._drafting = on
+                self._result.decisions.append(Decision(self._ends[index], on, message))
             case DrafterLost(message=message):
                 self._warn(f"the drafter failed, the target goes alone: {message}")
             case RunFinished():
@@ -394,6 +410,7 @@ class _Transcription:
                 elapsed=now - self._begun,
                 lanes=self._lanes,
                 counters=run.counters() if run is not None else None,
+                drafting=self._drafting,
             )
         )
 

@@ -28,6 +28,9 @@
 #include "as2d/engine.h"
 #include "as2d/error.h"
 #include "as2d/kernels/operators.h"
+#include "as2d/platform/cpu_mask.h"
+#include "as2d/platform/system_roots.h"
+#include "as2d/platform/temperatures.h"
 #include "as2d/platform/topology.h"
 #include "as2d/text/retokenizer.h"
 #include "as2d/text/vocabulary.h"
@@ -54,6 +57,8 @@ const char* NameOf(Event::Kind kind) {
       return "draft_advanced";
     case Event::Kind::kLaneChanged:
       return "lane_changed";
+    case Event::Kind::kDraftingChanged:
+      return "drafting_changed";
     case Event::Kind::kDrafterLost:
       return "drafter_lost";
     case Event::Kind::kRunFinished:
@@ -152,6 +157,10 @@ nb::dict DictOf(const Event& event) {
       dict["lane"] = event.lane == LaneName::kTarget ? "target" : "draft";
       dict["activity"] = NameOf(event.activity);
       break;
+    case Event::Kind::kDraftingChanged:
+      dict["on"] = event.finished;
+      dict["message"] = TextOf(event.message);
+      break;
     case Event::Kind::kDrafterLost:
       dict["message"] = TextOf(event.message);
       break;
@@ -211,6 +220,22 @@ nb::dict DictOf(const LaneReport& report) {
   return dict;
 }
 
+const char* NameOf(ClusterSource source) {
+  switch (source) {
+    case ClusterSource::kNone:
+      return "none";
+    case ClusterSource::kCapacity:
+      return "capacity";
+    case ClusterSource::kMaxFrequency:
+      return "frequency";
+  }
+  return "";
+}
+
+nb::object ListOf(const std::optional<CpuMask>& mask) {
+  return mask ? nb::cast(mask->Cores()) : nb::none();
+}
+
 nb::dict DictOf(const Topology& topology) {
   nb::list clusters;
   for (const CoreCluster& cluster : topology.clusters) {
@@ -218,13 +243,35 @@ nb::dict DictOf(const Topology& topology) {
     entry["cores"] = cluster.cores;
     entry["capacity"] = cluster.capacity;
     entry["max_khz"] = cluster.max_khz;
+    entry["model"] = TextOf(cluster.model);
+    entry["governor"] = TextOf(cluster.governor);
+    entry["features"] = cluster.features;
     clusters.append(entry);
+  }
+  nb::list caches;
+  for (const Cache& cache : topology.caches) {
+    nb::dict entry;
+    entry["level"] = cache.level;
+    entry["kind"] = TextOf(cache.kind);
+    entry["bytes"] = cache.bytes;
+    entry["cores"] = cache.cores.Cores();
+    caches.append(entry);
   }
   nb::dict dict;
   dict["clusters"] = clusters;
-  dict["quota"] = topology.cpu_quota;
+  dict["source"] = NameOf(topology.source);
+  dict["quota"] = topology.cpu_quota.value_or(0.0);
+  dict["quota_known"] = topology.cpu_quota.has_value();
   dict["can_pin"] = topology.can_pin;
+  dict["allowed"] = ListOf(topology.allowed);
+  dict["offline"] = ListOf(topology.offline);
+  dict["siblings"] = topology.siblings;
+  dict["caches"] = caches;
   return dict;
+}
+
+SystemRoots RootsOf(const std::optional<std::filesystem::path>& root) {
+  return root ? SystemRoots::Below(*root) : SystemRoots();
 }
 
 /// A retokenizer with the vocabularies it looks at.
@@ -259,15 +306,44 @@ ScriptedDrafter::Ending EndingOf(const std::string& name) {
   throw Error("no ending '" + name + "'; there are end, throw, hang and never");
 }
 
+StepCosts CostsOf(const nb::dict& costs) {
+  using Steps = std::map<int, double>;
+  StepCosts made;
+  made.alone = CostCurve(nb::cast<Steps>(costs["alone_steps"]));
+  made.drafted = CostCurve(nb::cast<Steps>(costs["drafted_steps"]));
+  made.encode_base = nb::cast<double>(costs["encode_base"]);
+  made.encode_per_second = nb::cast<double>(costs["encode_per_second"]);
+  return made;
+}
+
 std::unique_ptr<Run> Start(Engine& engine, const std::string& name, std::size_t budget, bool exact,
-                           bool tell_encodings, std::size_t windows) {
+                           bool tell_encodings, std::size_t windows, bool adaptive,
+                           const std::optional<nb::dict>& costs) {
   const std::optional<Method> method = MethodOf(name);
   if (!method) throw Error("no method '" + name + "'");
   RunOptions options;
   options.exact = exact;
   options.tell_encodings = tell_encodings;
   options.batch = windows;
+  options.adaptive = adaptive;
+  if (costs) options.costs = CostsOf(*costs);
   return engine.Start(*method, budget, std::move(options));
+}
+
+nb::dict DictOf(const DraftTiming& timing) {
+  nb::dict dict;
+  dict["encode"] = timing.encode;
+  dict["steps"] = timing.steps;
+  dict["tokens"] = timing.tokens;
+  dict["complete"] = timing.complete;
+  return dict;
+}
+
+Window DraftedWindow(const Samples& samples, std::string language) {
+  Window window;
+  window.samples.assign(samples.data(), samples.data() + samples.size());
+  window.language = std::move(language);
+  return window;
 }
 
 std::chrono::microseconds Microseconds(double seconds) {
@@ -289,9 +365,7 @@ NB_MODULE(_native, module) {
       [](const std::filesystem::path& ort_library, const std::filesystem::path& drafter,
          const Samples& samples, std::string language,
          const std::optional<std::filesystem::path>& target) {
-        Window window;
-        window.samples.assign(samples.data(), samples.data() + samples.size());
-        window.language = std::move(language);
+        Window window = DraftedWindow(samples, std::move(language));
         std::string text;
         {
           const nb::gil_scoped_release release;
@@ -300,7 +374,28 @@ NB_MODULE(_native, module) {
         return nb::bytes(text.data(), text.size());
       },
       "ort_library"_a, "drafter"_a, "samples"_a, "language"_a, "target"_a = nb::none());
-  module.def("topology", [] { return DictOf(ReadTopology()); });
+  module.def(
+      "topology",
+      [](const std::optional<std::filesystem::path>& root,
+         const std::optional<std::string>& allowed) {
+        std::optional<CpuMask> mask;
+        if (allowed) {
+          mask = CpuMask::Parse(*allowed);
+          if (!mask) throw Error("'" + *allowed + "' is no list of cores");
+        }
+        return DictOf(ReadTopology(RootsOf(root), mask));
+      },
+      "root"_a = nb::none(), "allowed"_a = nb::none());
+  module.def(
+      "temperatures",
+      [](const std::optional<std::filesystem::path>& root) {
+        nb::list list;
+        for (const Temperature& sensor : ReadTemperatures(RootsOf(root))) {
+          list.append(nb::make_tuple(TextOf(sensor.sensor), sensor.celsius));
+        }
+        return list;
+      },
+      "root"_a = nb::none());
 
   nb::class_<Run>(module, "Run")
       .def(
@@ -352,7 +447,18 @@ NB_MODULE(_native, module) {
             const std::shared_ptr<const TokenKeys> borrowed(std::shared_ptr<void>(), &keys);
             return ReplaySteps(text, draft, end_token, budget, borrowed);
           },
-          "text"_a, "draft"_a, "end_token"_a, "budget"_a);
+          "text"_a, "draft"_a, "end_token"_a, "budget"_a)
+      .def(
+          "trace",
+          [](const TokenKeys& keys, const std::vector<TokenId>& text,
+             const std::vector<TokenId>& draft, TokenId end_token) {
+            std::vector<std::pair<std::size_t, std::size_t>> trace;
+            for (const auto& [place, run] : ReplayTrace(text, draft, end_token, keys)) {
+              trace.emplace_back(place, run);
+            }
+            return trace;
+          },
+          "text"_a, "draft"_a, "end_token"_a);
 
   nb::class_<ScriptedDrafter>(module, "ScriptedDrafter")
       .def(
@@ -396,12 +502,62 @@ NB_MODULE(_native, module) {
       .def("set_drafter", &Engine::SetDrafter)
       .def("has_drafter", &Engine::has_drafter)
       .def("start", &Start, "method"_a, "budget"_a, "exact"_a, "tell_encodings"_a = false,
-           "windows"_a = 1, nb::keep_alive<0, 1>())
+           "windows"_a = 1, "adaptive"_a = false, "costs"_a = nb::none(), nb::keep_alive<0, 1>())
       .def("language_probabilities",
            [](Engine& engine, const Samples& samples) {
              const nb::gil_scoped_release release;
              return engine.LanguageProbabilities(SpanOf(samples));
            })
+      .def(
+          "time_encode",
+          [](Engine& engine, double seconds_of_audio, std::size_t repeats, bool lend,
+             double most_seconds) {
+            const nb::gil_scoped_release release;
+            return engine.TimeEncode(seconds_of_audio, repeats,
+                                     {.lend = lend, .most_seconds = most_seconds});
+          },
+          "seconds_of_audio"_a, "repeats"_a, "lend"_a = true, "most_seconds"_a = 30.0)
+      .def(
+          "time_steps",
+          [](Engine& engine, const std::vector<int>& rows, std::size_t repeats, bool exact,
+             bool lend, double most_seconds) {
+            const nb::gil_scoped_release release;
+            return engine.TimeSteps(rows, repeats,
+                                    {.exact = exact, .lend = lend, .most_seconds = most_seconds});
+          },
+          "rows"_a, "repeats"_a, "exact"_a = true, "lend"_a = true, "most_seconds"_a = 30.0)
+      .def(
+          "time_draft",
+          [](Engine& engine, const Samples& samples, std::string language, bool lend,
+             double most_seconds) {
+            const Window window = DraftedWindow(samples, std::move(language));
+            DraftTiming timing;
+            {
+              const nb::gil_scoped_release release;
+              timing = engine.TimeDraft(window, {.lend = lend, .most_seconds = most_seconds});
+            }
+            return DictOf(timing);
+          },
+          "samples"_a, "language"_a = "", "lend"_a = true, "most_seconds"_a = 30.0)
+      .def(
+          "time_together",
+          [](Engine& engine, const std::vector<int>& rows, double seconds, const Samples& samples,
+             std::string language, bool exact) {
+            const Window window = DraftedWindow(samples, std::move(language));
+            TogetherTiming timing;
+            {
+              const nb::gil_scoped_release release;
+              timing = engine.TimeTogether(rows, seconds, window, exact);
+            }
+            nb::list drafts;
+            for (const DraftTiming& draft : timing.drafts) drafts.append(DictOf(draft));
+            nb::dict dict;
+            dict["steps"] = timing.steps;
+            dict["drafts"] = drafts;
+            return dict;
+          },
+          "rows"_a, "seconds"_a, "samples"_a, "language"_a = "", "exact"_a = true)
+      .def("cancel_timing", &Engine::CancelTiming)
       .def("lanes", [](const Engine& engine) {
         nb::dict dict;
         dict["target"] = DictOf(engine.target_report());

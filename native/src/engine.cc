@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "as2d/decode/paying_budget.h"
 #include "as2d/decode/strategies/coupled.h"
 #include "as2d/decode/strategies/decoupled.h"
 #include "as2d/decode/strategies/lookup.h"
@@ -220,20 +221,33 @@ std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions
   }
   if (drafter) options.enter_draft_lane = Enter(draft_lane_);
   if (NeedsDrafter(method) && !drafter) method = Method::kTarget;
+  const BudgetFactory make_budget = PolicyOf(budget, options);
   const StrategyFactory make_strategy = [&](Counters* counters) {
-    return MakeStrategy(method, budget, counters);
+    return MakeStrategy(method, budget, make_budget, counters);
   };
   options.lease = std::make_shared<char>();
   running_ = options.lease;
   return std::make_unique<Run>(target_, drafter, make_strategy, std::move(options));
 }
 
+Engine::BudgetFactory Engine::PolicyOf(std::size_t budget, const RunOptions& options) const {
+  const auto fixed = [budget] { return std::make_unique<FixedBudget>(budget); };
+  if (!options.adaptive || !options.costs) return fixed;
+  const StepCosts& costs = *options.costs;
+  const CostCurve& steps = costs.drafted.known() ? costs.drafted : costs.alone;
+  if (!steps.known()) return fixed;
+  return [budget, steps, pad = options.exact && target_->even_rows_only(),
+          acceptance = std::make_shared<Acceptance>()] {
+    return std::make_unique<PayingBudget>(budget, steps, pad, acceptance);
+  };
+}
+
 std::unique_ptr<Strategy> Engine::MakeStrategy(Method method, std::size_t budget,
+                                               const BudgetFactory& make_budget,
                                                Counters* counters) const {
   switch (method) {
     case Method::kAs2d:
-      return std::make_unique<DecoupledDrafting>(keys_, std::make_unique<FixedBudget>(budget),
-                                                 counters);
+      return std::make_unique<DecoupledDrafting>(keys_, make_budget(), counters);
     case Method::kCoupled:
       return std::make_unique<CoupledDrafting>(std::make_unique<FixedBudget>(budget));
     case Method::kAdaptive:
@@ -282,6 +296,8 @@ LaneReport Engine::Report(const std::shared_ptr<Lane>& lane) {
   if (lane->pool) report.cores = lane->pool->cores();
   const std::lock_guard lock(lane->mutex);
   report.threads = lane->threads;
+  // Before the first run: its helpers are there from the beginning.
+  if (report.threads.empty() && lane->pool) report.threads = lane->pool->Report();
   return report;
 }
 

@@ -19,6 +19,7 @@ TEST(Affinity, PinsTheCallingThreadOnlyAndReadsItBack) {
     EXPECT_FALSE(SetAffinity(CpuMask{0}, &error));
     EXPECT_NE(error, "");
     EXPECT_FALSE(ReadAffinity());
+    EXPECT_FALSE(ReadProcessAffinity());
     return;
   }
   const auto before = ReadAffinity();
@@ -30,6 +31,7 @@ TEST(Affinity, PinsTheCallingThreadOnlyAndReadsItBack) {
     ASSERT_TRUE(SetAffinity(last, &error)) << error;
     EXPECT_EQ(error, "");
     EXPECT_EQ(ReadAffinity(), last);
+    EXPECT_EQ(ReadProcessAffinity(), before);
   });
   EXPECT_EQ(ReadAffinity(), before);
 }

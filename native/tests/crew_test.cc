@@ -106,6 +106,15 @@ TEST_F(LendingTest, ALaneWithoutACallerLendsItsCores) {
   EXPECT_EQ(ThreadsOf(*first_, 2, 20s).size(), 2U);
 }
 
+TEST_F(LendingTest, ALaneThatIsKeptLendsNothing) {
+  const CrewLane::Inside inside(first_);
+  {
+    const CrewLane::Kept kept(second_);
+    EXPECT_EQ(ThreadsOf(*first_, 2, 100ms).size(), 1U);
+  }
+  EXPECT_EQ(ThreadsOf(*first_, 2, 20s).size(), 2U);
+}
+
 TEST_F(LendingTest, ALaneAtWorkLendsNothing) {
   std::atomic<bool> at_work{false};
   std::atomic<bool> stop{false};

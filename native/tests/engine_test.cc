@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -28,8 +29,8 @@ Engine MakeEngine(const LaneCores& lane = {}) {
 }
 
 std::unique_ptr<as2d::Run> Begin(Engine& engine, Method method, std::size_t budget,
-                                 int windows = 3) {
-  auto run = engine.Start(method, budget, {});
+                                 int windows = 3, RunOptions options = {}) {
+  auto run = engine.Start(method, budget, std::move(options));
   const Bundle bundle = Bundle::Open(BundlePath("one"));
   for (int i = 0; i < windows; ++i) {
     Window window;
@@ -138,6 +139,60 @@ TEST(EngineTest, ABatchSaysWhatOneWindowAtATimeDoes) {
   }
 }
 
+TEST(EngineTest, WhatAdaptsSaysTheSame) {
+  constexpr int kWindows = 9;
+  Engine engine = MakeEngine();
+  const Texts alone = Collect(*Begin(engine, Method::kTarget, 0, kWindows));
+  StepCosts costs;
+  costs.alone = CostCurve(std::map<int, double>{{2, 1e-9}});
+  costs.drafted = CostCurve(std::map<int, double>{{2, 1.0}, {8, 1.3}, {16, 2.0}});
+  for (const std::string drafter : {"one", "adapter", "ctc"}) {
+    engine.LoadDrafter(BundlePath(drafter), {});
+    for (const std::size_t batch : {1U, 3U}) {
+      for (const auto& known : {std::optional<StepCosts>(), std::optional(costs)}) {
+        for (const Method method : {Method::kAs2d, Method::kMulti}) {
+          SCOPED_TRACE(drafter + " " + std::to_string(batch));
+          RunOptions options;
+          options.adaptive = true;
+          options.batch = batch;
+          options.costs = known;
+          std::string lost;
+          const auto run = Begin(engine, method, 7, kWindows, options);
+          EXPECT_EQ(Collect(*run, &lost), alone);
+          EXPECT_EQ(lost, "");
+        }
+      }
+    }
+  }
+}
+
+TEST(EngineTest, MeasuresRealModelsAndRunsAfterwards) {
+  const Texts alone = Alone();
+  Engine engine = MakeEngine();
+  const std::vector<int> rows = {1, 2, 9};
+  Window window;
+  window.samples = Sound(16000, 0.01F);
+  window.language = "en";
+  for (const std::string drafter : {"two", "adapter", "ctc"}) {
+    SCOPED_TRACE(drafter);
+    engine.LoadDrafter(BundlePath(drafter), {});
+    for (const bool lend : {true, false}) {
+      const TimingOptions options = {.lend = lend};
+      EXPECT_EQ(engine.TimeEncode(1, 2, options).size(), 2U);
+      const auto steps = engine.TimeSteps(rows, 3, options);
+      ASSERT_EQ(steps.size(), 3U);
+      for (const auto& times : steps) EXPECT_EQ(times.size(), 3U);
+      const DraftTiming draft = engine.TimeDraft(window, options);
+      EXPECT_TRUE(draft.complete);
+      EXPECT_GT(draft.encode, 0);
+    }
+    const TogetherTiming together = engine.TimeTogether(rows, 0.05, window, true);
+    EXPECT_EQ(together.steps.size(), 3U);
+    EXPECT_FALSE(together.drafts.empty());
+    EXPECT_EQ(Collect(*Begin(engine, Method::kAs2d, 5)), alone);
+  }
+}
+
 TEST(EngineTest, AScriptedTargetTakesAsManyWindowsAsItHasSlots) {
   for (const int slots : {1, 2}) {
     Engine engine({{0, {1, 2, 3}}, {1, {4, 5, 6, 7}}, {2, {8}}}, {.slots = slots});
@@ -201,6 +256,24 @@ TEST(EngineTest, LanesAreWhereTheyWereAskedToBe) {
   }
   EXPECT_EQ(engine.target_report().threads[0].name, "as2d-target-0");
   EXPECT_EQ(engine.draft_report().threads[0].name, "as2d-draft-0");
+}
+
+TEST(EngineTest, ARefusedCoreIsReportedBeforeTheFirstRun) {
+  const Topology topology = ReadTopology();
+  if (!topology.can_pin) GTEST_SKIP() << "threads cannot be pinned here";
+  const int none = CpuMask::kMaxCores - 1;
+  Engine engine = MakeEngine({.cores = {topology.Cores().front(), none}, .threads = 2});
+  const LaneReport report = engine.target_report();
+  int refused = 0;
+  for (const WorkerReport& thread : report.threads) {
+    EXPECT_EQ(thread.AsRequested(), !thread.requested.Contains(none)) << thread.name;
+    if (thread.refused.empty()) continue;
+    ++refused;
+    EXPECT_EQ(thread.actual, *topology.allowed) << "it is as free as it was";
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, static_cast<int>(report.threads.size()));
+  EXPECT_EQ(Collect(*Begin(engine, Method::kTarget, 0)), Alone());
 }
 
 TEST(EngineTest, CancelStopsRealGraphs) {

@@ -404,6 +404,28 @@ TEST(KernelSetsTest, AreChosenUpToAName) {
   EXPECT_THROW(BestUpTo(""), Error);
 }
 
+// Cores 0 and 1 have what this processor has, as far as it is listed here; core 2 only what every
+// processor of its kind has.
+TEST(KernelSetsTest, AreThoseThatEveryCoreHas) {
+  CpuInfo::Core good;
+  good.features = {"sse2",     "avx2",        "fma",      "avx512bw", "avx512vl", "avx512dq",
+                   "amx_tile", "avx512_vnni", "amx_int8", "asimd",    "asimddp"};
+  CpuInfo::Core plain;
+  plain.features = {"sse2", "asimd"};
+  CpuInfo::Core between = good;
+  between.features.erase("avx512_vnni");
+  between.features.erase("amx_int8");
+  const CpuInfo info({{0, good}, {1, good}, {2, plain}, {3, between}});
+  EXPECT_EQ(Runnable(info, {0, 1}), Runnable());
+  EXPECT_EQ(Runnable(info, {0, 1, 2}), std::vector{Portable()});
+  EXPECT_EQ(Runnable(info, {0, 1, 9}), Runnable()) << "of core 9 nothing is known";
+  std::vector<const Kernels*> common;
+  for (const Kernels* const set : Runnable()) {
+    if (set != Avx512Vnni() && set != Amx()) common.push_back(set);
+  }
+  EXPECT_EQ(Runnable(info, {0, 3}), common);
+}
+
 INSTANTIATE_TEST_SUITE_P(Sets, KernelsTest, testing::ValuesIn(Runnable()), [](const auto& set) {
   std::string name = set.param->name;
   std::erase(name, '-');

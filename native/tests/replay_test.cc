@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace as2d {
@@ -47,6 +48,35 @@ TEST(ReplayTest, ADraftThatGoesOnBeyondTheTextCostsNothing) {
 }
 
 TEST(ReplayTest, NoTextIsNoStep) { EXPECT_EQ(Steps({}, Count(3), 4), 0U); }
+
+std::vector<std::pair<std::size_t, std::size_t>> Trace(const Tokens& text, const Tokens& draft) {
+  std::vector<std::pair<std::size_t, std::size_t>> found;
+  for (const auto& [place, run] : ReplayTrace(text, draft, kEnd, TokenKeys())) {
+    found.emplace_back(place, run);
+  }
+  return found;
+}
+
+using Places = std::vector<std::pair<std::size_t, std::size_t>>;
+
+TEST(ReplayTest, ATraceTellsPlaceAndRunOfEveryPrefix) {
+  EXPECT_EQ(Trace(Count(3), Count(3)), (Places{{1, 3}, {2, 2}, {3, 1}}));  // the end is one too
+  EXPECT_EQ(Trace({1, 2, 3, 4}, {1, 2, 500, 4}), (Places{{1, 1}, {2, 0}, {3, 2}, {4, 1}}));
+  EXPECT_EQ(Trace({}, Count(3)), Places{});
+}
+
+TEST(ReplayTest, ATraceOfAWrongDraftFindsNothing) {
+  const Places found = Trace(Count(4), {500, 500, 500, 500});
+  ASSERT_EQ(found.size(), 4U);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(found[i].second, 0U);
+}
+
+TEST(ReplayTest, ATraceFollowsTheAlignerPastWhatOnlyTheDraftSays) {
+  // The draft has two words more in the middle: the third prefix is placed behind them.
+  const Places found = Trace({1, 2, 3, 4, 5, 6}, {1, 2, 500, 501, 3, 4, 5, 6});
+  EXPECT_EQ(found[1], (std::pair<std::size_t, std::size_t>{2, 0}));
+  EXPECT_EQ(found[3], (std::pair<std::size_t, std::size_t>{6, 3}));
+}
 
 }  // namespace
 }  // namespace as2d

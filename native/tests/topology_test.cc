@@ -1,52 +1,15 @@
 #include "as2d/platform/topology.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "machine_for_test.h"
+
 namespace as2d {
 namespace {
-
-namespace fs = std::filesystem;
-
-// A machine in a folder of its own, removed at the end.
-class FakeMachine {
- public:
-  FakeMachine() {
-    std::string name = (fs::temp_directory_path() / "as2d-topology-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    root_ = name;
-    roots_ = {root_ / "cpu", root_ / "proc", root_ / "cgroup"};
-  }
-  ~FakeMachine() { fs::remove_all(root_); }
-  FakeMachine(const FakeMachine&) = delete;
-  FakeMachine& operator=(const FakeMachine&) = delete;
-
-  void Write(const fs::path& file, const std::string& text) {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text << '\n';
-  }
-  void Online(const std::string& list) { Write("cpu/online", list); }
-  void Capacities(const std::vector<int>& values) { Figures(values, "cpu_capacity"); }
-  void MaxKhz(const std::vector<int>& values) { Figures(values, "cpufreq/cpuinfo_max_freq"); }
-
-  Topology Read(const std::string& allowed) const {
-    return ReadTopology(roots_, CpuMask::Parse(allowed).value());
-  }
-
- private:
-  void Figures(const std::vector<int>& values, const std::string& name) {
-    for (std::size_t core = 0; core < values.size(); ++core) {
-      Write("cpu/cpu" + std::to_string(core) + "/" + name, std::to_string(values[core]));
-    }
-  }
-
-  fs::path root_;
-  SystemRoots roots_;
-};
 
 using Groups = std::vector<std::vector<int>>;
 
@@ -76,6 +39,96 @@ TEST(Topology, OnePrimeThreeBigFourLittle) {
   machine.Online("0-7");
   machine.Capacities({250, 250, 250, 250, 800, 800, 800, 1024});
   EXPECT_EQ(CoresOf(machine.Read("0-7")), (Groups{{7}, {4, 5, 6}, {0, 1, 2, 3}}));
+}
+
+TEST(Topology, TwoBigSixLittle) {
+  FakeMachine machine;
+  machine.Online("0-7");
+  machine.Capacities({430, 430, 430, 430, 430, 430, 1024, 1024});
+  EXPECT_EQ(CoresOf(machine.Read("0-7")), (Groups{{6, 7}, {0, 1, 2, 3, 4, 5}}));
+}
+
+TEST(Topology, OnePrimeFiveBigTwoLittleInAnyOrderOfIds) {
+  FakeMachine machine;
+  machine.Online("0-7");
+  machine.Capacities({1024, 720, 300, 720, 720, 300, 720, 720});
+  EXPECT_EQ(CoresOf(machine.Read("0-7")), (Groups{{0}, {1, 3, 4, 6, 7}, {2, 5}}));
+}
+
+TEST(Topology, HybridX86WithoutSmt) {
+  FakeMachine machine;
+  machine.Online("0-7");
+  for (int core = 0; core < 8; ++core) machine.Siblings(core, std::to_string(core));
+  machine.MaxKhz({5100000, 4900000, 4900000, 5100000, 3700000, 3700000, 3700000, 3700000});
+  const Topology topology = machine.Read("0-7");
+  EXPECT_EQ(CoresOf(topology), (Groups{{0, 1, 2, 3}, {4, 5, 6, 7}}));
+  EXPECT_EQ(topology.source, ClusterSource::kMaxFrequency);
+  EXPECT_EQ(topology.siblings, std::vector<std::vector<int>>{});
+  // Newer kernels have capacities there, too.
+  machine.Capacities({1024, 1009, 1009, 1024, 690, 690, 690, 690});
+  const Topology newer = machine.Read("0-7");
+  EXPECT_EQ(CoresOf(newer), CoresOf(topology));
+  EXPECT_EQ(newer.source, ClusterSource::kCapacity);
+}
+
+TEST(Topology, ThreadsOfOneCoreAreSiblings) {
+  FakeMachine machine;
+  machine.Online("0-7");
+  for (int core = 0; core < 8; ++core) {
+    machine.Siblings(core, std::to_string(core % 4) + ',' + std::to_string(core % 4 + 4));
+  }
+  machine.MaxKhz(std::vector<int>(8, 4700000));
+  const Topology topology = machine.Read("0-7");
+  EXPECT_EQ(CoresOf(topology), (Groups{{0, 1, 2, 3, 4, 5, 6, 7}}));
+  EXPECT_EQ(topology.siblings, (Groups{{0, 4}, {1, 5}, {2, 6}, {3, 7}}));
+  EXPECT_EQ(machine.Read("0,4,5,2").siblings, (Groups{{0, 4}})) << "of the usable ones";
+}
+
+TEST(Topology, HybridX86WithSmtOnItsFastCoresOnly) {
+  FakeMachine machine;
+  machine.Online("0-5");
+  machine.Siblings(0, "0-1");
+  machine.Siblings(1, "0-1");
+  for (int core = 2; core < 6; ++core) machine.Siblings(core, std::to_string(core));
+  machine.MaxKhz({4700000, 4700000, 3500000, 3500000, 3500000, 3500000});
+  const Topology topology = machine.Read("0-5");
+  EXPECT_EQ(CoresOf(topology), (Groups{{0, 1}, {2, 3, 4, 5}}));
+  EXPECT_EQ(topology.siblings, (Groups{{0, 1}}));
+}
+
+TEST(Topology, SiblingsUnderTheNewNameOrUnknown) {
+  FakeMachine machine;
+  machine.Online("0-1");
+  machine.Write("cpu/cpu0/topology/core_cpus_list", "0-1");
+  EXPECT_EQ(machine.Read("0-1").siblings, std::nullopt) << "nothing of core 1";
+  machine.Write("cpu/cpu1/topology/core_cpus_list", "0-1");
+  EXPECT_EQ(machine.Read("0-1").siblings, (Groups{{0, 1}}));
+}
+
+TEST(Topology, FeaturesModelAndGovernorOfEachCluster) {
+  FakeMachine machine;
+  machine.Online("0-3");
+  machine.Capacities({400, 400, 1024, 1024});
+  machine.Write("proc/cpuinfo",
+                "processor\t: 0\nFeatures\t: fp asimd aes asimddp\nCPU implementer\t: 0x41\n"
+                "CPU part\t: 0xd05\n\nprocessor\t: 1\nFeatures\t: fp asimd aes asimddp\n"
+                "CPU implementer\t: 0x41\nCPU part\t: 0xd05\n\nprocessor\t: 2\n"
+                "Features\t: fp asimd aes asimddp i8mm sme\nCPU implementer\t: 0x41\n"
+                "CPU part\t: 0xd82\n\nprocessor\t: 3\nFeatures\t: fp asimd aes asimddp i8mm\n"
+                "CPU implementer\t: 0x41\nCPU part\t: 0xd82\n");
+  machine.Write("cpu/cpu0/cpufreq/scaling_governor", "schedutil");
+  machine.Write("cpu/cpu2/cpufreq/scaling_governor", "walt");
+  machine.Write("cpu/cpu3/cpufreq/scaling_governor", "performance");
+  const Topology topology = machine.Read("0-3");
+  ASSERT_EQ(topology.clusters.size(), 2u);
+  const CoreCluster& big = topology.clusters[0];
+  const CoreCluster& little = topology.clusters[1];
+  EXPECT_EQ(big.features, (std::vector<std::string>{"asimd", "asimddp", "i8mm"}));
+  EXPECT_EQ(little.features, (std::vector<std::string>{"asimd", "asimddp"}));
+  EXPECT_EQ(big.model, "0x41:0xd82");
+  EXPECT_EQ(little.model, "0x41:0xd05");
+  EXPECT_EQ(big.governor, "performance, walt");
+  EXPECT_EQ(little.governor, "schedutil");
 }
 
 TEST(Topology, FallsBackToFrequency) {
@@ -139,6 +192,17 @@ TEST(Topology, OfflineCoresAreDropped) {
   EXPECT_EQ(CoresOf(machine.Read("0-3")), (Groups{{3}, {0, 1}}));
 }
 
+TEST(Topology, OfflineCoresAreThoseThatAreThere) {
+  FakeMachine machine;
+  machine.Online("0-1,3");
+  machine.Write("cpu/present", "0-3");
+  machine.Write("cpu/possible", "0-127");
+  machine.Write("cpu/offline", "2,4-127");
+  EXPECT_EQ(machine.Read("0-1").offline, CpuMask{2});
+  machine.Online("0-3");
+  EXPECT_EQ(machine.Read("0-1").offline, CpuMask());
+}
+
 TEST(Topology, OneCore) {
   FakeMachine machine;
   machine.Online("0");
@@ -162,7 +226,14 @@ TEST(Topology, MissingFoldersLeaveOneUnknownCluster) {
   EXPECT_EQ(topology.source, ClusterSource::kNone);
   EXPECT_EQ(topology.clusters[0].capacity, 0);
   EXPECT_EQ(topology.clusters[0].max_khz, 0);
-  EXPECT_EQ(topology.cpu_quota, 0);
+  EXPECT_EQ(topology.cpu_quota, std::nullopt);
+  EXPECT_EQ(topology.offline, std::nullopt);
+  EXPECT_EQ(topology.siblings, std::nullopt);
+  EXPECT_EQ(topology.clusters[0].features, std::nullopt);
+  EXPECT_EQ(topology.clusters[0].model, "");
+  EXPECT_EQ(topology.clusters[0].governor, "");
+  EXPECT_TRUE(topology.caches.empty());
+  EXPECT_EQ(topology.allowed, (CpuMask{0, 1, 4})) << "told by the kernel, not by a folder";
 }
 
 TEST(Topology, UnreadableFiguresAreUnknown) {
@@ -181,61 +252,14 @@ TEST(Topology, NoUsableCore) {
   EXPECT_TRUE(machine.Read("").clusters.empty());
 }
 
-TEST(Topology, QuotaOfCgroup2IsTheSmallestUpToTheRoot) {
-  FakeMachine machine;
-  machine.Write("proc/self/cgroup", "0::/system.slice/job/inner");
-  machine.Write("cgroup/cpu.max", "max 100000");
-  machine.Write("cgroup/system.slice/cpu.max", "400000 100000");
-  machine.Write("cgroup/system.slice/job/cpu.max", "150000 100000");
-  machine.Write("cgroup/system.slice/job/inner/cpu.max", "max 100000");
-  EXPECT_EQ(machine.Read("0").cpu_quota, 1.5);
-}
-
-TEST(Topology, QuotaOfCgroup1) {
-  FakeMachine machine;
-  machine.Write("proc/self/cgroup", "5:memory:/job\n4:cpu,cpuacct:/job");
-  machine.Write("cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1");
-  machine.Write("cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000");
-  machine.Write("cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "50000");
-  machine.Write("cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000");
-  machine.Write("cgroup/memory/job/cpu.cfs_quota_us", "1");
-  EXPECT_EQ(machine.Read("0").cpu_quota, 0.5);
-}
-
-TEST(Topology, QuotaOfCgroup1UnderTheControllersOwnName) {
-  FakeMachine machine;
-  machine.Write("proc/self/cgroup", "4:cpuacct,cpu:/");
-  machine.Write("cgroup/cpu/cpu.cfs_quota_us", "200000");
-  machine.Write("cgroup/cpu/cpu.cfs_period_us", "100000");
-  EXPECT_EQ(machine.Read("0").cpu_quota, 2);
-}
-
-TEST(Topology, QuotaInsideAContainerWhosePathIsTheHosts) {
-  FakeMachine machine;
-  machine.Write("proc/self/cgroup", "4:cpu,cpuacct:/docker/0123abcd");
-  machine.Write("cgroup/cpu,cpuacct/cpu.cfs_quota_us", "300000");
-  machine.Write("cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000");
-  EXPECT_EQ(machine.Read("0").cpu_quota, 3);
-}
-
-TEST(Topology, QuotaAboveTheNamespaceRootIsNotGuessed) {
-  FakeMachine machine;
-  machine.Write("proc/self/cgroup", "0::/../other");
-  machine.Write("cgroup/other/cpu.max", "100000 100000");
-  EXPECT_EQ(machine.Read("0").cpu_quota, 0);
-}
-
-TEST(Topology, NoQuota) {
-  FakeMachine machine;
-  machine.Write("proc/self/cgroup", "0::/\nbroken line\n1:name=systemd:/x");
-  machine.Write("cgroup/cpu.max", "max 100000");
-  EXPECT_EQ(machine.Read("0").cpu_quota, 0);
-}
-
 TEST(Topology, ThisMachineHasACore) {
   const Topology topology = ReadTopology();
   ASSERT_FALSE(topology.clusters.empty());
   EXPECT_FALSE(topology.Cores().empty());
+  if (topology.can_pin) {
+    ASSERT_TRUE(topology.allowed);
+    EXPECT_EQ(topology.Mask().Intersect(*topology.allowed), topology.Mask());
+  }
 }
 
 }  // namespace

@@ -6,11 +6,12 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from as2d_cli.app import run
 from as2d_cli.audio.decode import RATE
-from as2d_cli.decoding import Counters, Plan, Window
+from as2d_cli.decoding import Counters, Plan, PlanRequest, Window
 from as2d_cli.decoding.events import (
     DrafterLost,
     Event,
@@ -20,6 +21,7 @@ from as2d_cli.decoding.events import (
 )
 from as2d_cli.environment import Environment, Output
 from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.profile.costs import CostModel
 from as2d_cli.tasks.models import Backend, EngineFace, Model, PlanFace
 from tests.fakes import LANGUAGES, FakeModel, Ran, tokens_of
 
@@ -68,7 +70,12 @@ class FakeMachine:
         loses: names of jobs whose drafter fails.
         broken: drafters that cannot be loaded.
         row_invariance: of the target.
-        jobs: what was asked for.
+        folder: of the target, with its vocabulary; only for what drafts are worth.
+        costs: what was measured before.
+        plan: what is chosen where the choice is free, or None: the target alone.
+        drafts: what a drafter says of a window, as tokens of the target.
+        asked, jobs: what was asked for.
+        adaptive: of each run, whether it adapts itself.
     """
 
     cores: int = 2
@@ -78,7 +85,13 @@ class FakeMachine:
     loses: Sequence[str] = ()
     broken: Sequence[str] = ()
     row_invariance: str = "any"
+    folder: Path = Path("/nowhere")
+    costs: CostModel | None = None
+    plan: Plan | None = None
+    drafts: Sequence[int] = ()
+    asked: list[PlanRequest] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
+    adaptive: list[bool] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:
@@ -91,7 +104,11 @@ class FakeMachine:
         """
         models: dict[str, Model] = {
             "whisper-base": FakeModel(
-                "whisper-base", tuple(LANGUAGES), LANGUAGES, row_invariance=self.row_invariance
+                "whisper-base",
+                tuple(LANGUAGES),
+                LANGUAGES,
+                row_invariance=self.row_invariance,
+                path=self.folder,
             ),
             "x": FakeModel("x"),
             "y": FakeModel("y"),
@@ -104,14 +121,11 @@ class FakeMachine:
                 raise As2dError(f"no model {name}", status=ExitStatus.UNAVAILABLE)
             return models[name]
 
-        def plan(
-            method: str,
-            budget: int | None,
-            target: str | None,
-            draft: str | None,
-            windows: int | None,
-            shares_encoder: bool,
-        ) -> PlanFace:
+        def plan(request: PlanRequest) -> PlanFace:
+            self.asked.append(request)
+            if request.method == "auto" and self.plan is not None:
+                return self.plan
+            method, budget, target = request.method, request.budget, request.target_cores
             cores = tuple(map(int, target.split(","))) if target else tuple(range(self.cores))
             if method == "target":
                 return Plan(method, cores, (), budget or 0)
@@ -123,7 +137,14 @@ class FakeMachine:
                 engine.warnings.append(f"no drafter, the target goes alone: {drafter.id} is broken")
             return nullcontext(cast(EngineFace, engine))
 
-        return Backend(ensure, lambda target, language: None, lambda name: False, plan, open_engine)
+        return Backend(
+            ensure,
+            lambda target, language: "x" if self.plan is not None else None,
+            lambda name: False,
+            plan,
+            open_engine,
+            lambda target, drafter: self.costs,
+        )
 
 
 class _Engine:
@@ -131,9 +152,13 @@ class _Engine:
         self.machine, self.drafter, self.plan = machine, drafter, plan
         self.script: Mapping[int, Sequence[int]] | None = None
         self.warnings: list[str] = []
+        self.notices: list[str] = []
 
     def detect_language(self, samples: Any, /) -> tuple[str, float]:
         return ("de", 0.9)
+
+    def time_draft(self, samples: Any, language: str, /, *, lend: bool = True) -> dict[str, Any]:
+        return {"encode": 0.1, "steps": 0.1, "tokens": self.machine.drafts, "complete": True}
 
     def replay(self, script: Mapping[int, Sequence[int]], /) -> None:
         self.script = script
@@ -146,8 +171,10 @@ class _Engine:
         budget: int | None = None,
         exact: bool | None = None,
         windows: int | None = None,
+        adaptive: bool = True,
     ) -> _Run:
         assert method is not None and budget is not None and exact is not None
+        self.machine.adaptive.append(adaptive)
         return _Run(self, method, budget, exact)
 
 

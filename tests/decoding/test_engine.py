@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from as2d_cli import _native
-from as2d_cli.decoding import Counters, Engine, Plan, Run, Window
+from as2d_cli.decoding import Counters, Engine, Plan, Run, RunCosts, Window
 from as2d_cli.decoding.events import (
     DraftAdvanced,
     DrafterLost,
+    DraftingChanged,
     Event,
     LaneChanged,
     RunFinished,
@@ -160,6 +162,66 @@ def test_requests_that_cannot_be_served_are_refused(bad: Window, problem: str) -
         run = engine.start()
         with pytest.raises(As2dError, match=problem):
             run.submit(bad)
+
+
+def test_a_scripted_engine_is_measured_like_a_real_one() -> None:
+    engine = _native.Engine.scripted(TEXT, 0.001, 0.002)
+    assert min(engine.time_encode(30.0, 3)) >= 0.002
+    steps = engine.time_steps([1, 2, 8], 4)
+    assert [len(times) for times in steps] == [4, 4, 4]
+    assert min(map(min, steps)) >= 0.001
+    with pytest.raises(_native.NativeError, match="no drafter"):
+        engine.time_draft(np.zeros(1, np.float32))
+    engine.set_drafter(_native.ScriptedDrafter(TEXT, token_seconds=0.0005, encode_seconds=0.003))
+    draft = engine.time_draft(np.zeros(1, np.float32), "en")
+    assert draft["complete"]
+    assert draft["tokens"] == list(TEXT[0])
+    assert draft["encode"] >= 0.003
+    assert draft["steps"] >= 0.0005 * len(TEXT[0])
+    together = engine.time_together([2, 8], 0.05, np.zeros(1, np.float32), "en")
+    assert all(together["steps"])
+    assert together["drafts"][0]["tokens"]
+
+
+@pytest.mark.parametrize("pays", [True, False])
+def test_a_drafter_that_does_not_pay_is_dropped(pays: bool) -> None:
+    script = {index: [10 + index] * 20 for index in range(12)}
+    draft = script if pays else {index: [1] * 400 for index in script}
+    # What a step of the target alone should take: far more than it does, or far less.
+    costs = RunCosts({2: 10.0 if pays else 1e-7}, {}, 0.0, 0.0)
+    plan = replace(AS2D, costs=costs)
+    with Engine.scripted(
+        script, _native.ScriptedDrafter(draft), plan, step_seconds=0.001
+    ) as engine:
+        run = engine.start()
+        for index in script:
+            run.submit(window(index))
+        run.finish()
+        events = collect(run)
+    assert texts(events) == script
+    decisions = [e for e in events if isinstance(e, DraftingChanged)]
+    if pays:
+        assert not decisions
+    else:
+        assert not decisions[0].on
+        assert "of the target's own time with drafts" in decisions[0].message
+
+
+def test_costs_that_cannot_be_are_refused() -> None:
+    plan = replace(AS2D, costs=RunCosts({1: -1.0}, {}, 0.0, 0.0))
+    with Engine.scripted(TEXT, None, plan) as engine:
+        with pytest.raises(As2dError, match="a step of 1 rows cannot take"):
+            engine.start()
+        decode_only = engine.start(adaptive=False)
+        decode_only.cancel()
+
+
+def test_measuring_can_be_cancelled() -> None:
+    engine = _native.Engine.scripted(TEXT, 0.001, 30.0)
+    threading.Timer(0.05, engine.cancel_timing).start()
+    for _ in range(2):
+        with pytest.raises(_native.NativeCancelledError):
+            engine.time_encode(30.0, 3)
 
 
 def test_a_scripted_target_knows_no_languages() -> None:

@@ -17,8 +17,14 @@ from as2d_cli.bench.dataset import Clip, load_clips
 from as2d_cli.bench.session import BenchRequest, Session
 from as2d_cli.bench.summary import summarise
 from as2d_cli.catalog import Bundle, ensure_bundle
-from as2d_cli.decoding import Counters, Engine, Window, make_plan
-from as2d_cli.decoding.events import DrafterLost, Event, RunFinished, WindowFinished
+from as2d_cli.decoding import Counters, Engine, PlanRequest, RunCosts, Window, make_plan
+from as2d_cli.decoding.events import (
+    DrafterLost,
+    DraftingChanged,
+    Event,
+    RunFinished,
+    WindowFinished,
+)
 from as2d_cli.methods import METHODS
 from as2d_cli.output.talk import Talk
 from as2d_cli.tasks.models import default_backend
@@ -30,7 +36,7 @@ pytestmark = pytest.mark.model
 DATA = Path(__file__).parents[1] / "data"
 CLIPS = load_clips([DATA / "clips.jsonl"])
 ENGLISH = [clip for clip in CLIPS if clip.language == "en"]
-PLAN = make_plan("target", 1)
+PLAN = make_plan(PlanRequest("target", 1))
 DRAFTERS = ("moonshine-tiny-en", "whisper-tiny.en")
 
 
@@ -46,7 +52,7 @@ def drafters() -> dict[str, Bundle]:
 
 @pytest.fixture(scope="module")
 def engine(target: Bundle) -> Iterator[Engine]:
-    with Engine.open(target, None, make_plan("as2d", 8)) as engine:
+    with Engine.open(target, None, make_plan(PlanRequest("as2d", 8))) as engine:
         yield engine
 
 
@@ -117,7 +123,7 @@ def test_every_method_says_what_the_target_says(
 ) -> None:
     # Two windows, and the first is three times as long as what Moonshine takes at once.
     clip = next(clip for clip in ENGLISH if clip.path.stem == "hope")
-    with Engine.open(target, drafters[drafter], make_plan("coupled", 6)) as engine:
+    with Engine.open(target, drafters[drafter], make_plan(PlanRequest("coupled", 6))) as engine:
         alone, _, _ = decode(engine, clip, target, draft=False)
         assert len(alone) == 2
         for method in methods:
@@ -151,7 +157,7 @@ def test_language_is_recognised(engine: Engine, clip: Clip) -> None:
 
 @pytest.mark.parametrize("ending", ["throw", "hang", "never"])
 def test_a_drafter_that_fails_changes_nothing(target: Bundle, ending: str) -> None:
-    with Engine.open(target, None, make_plan("as2d", 8)) as engine:
+    with Engine.open(target, None, make_plan(PlanRequest("as2d", 8))) as engine:
         alone, _, _ = decode(engine, ENGLISH[0], target)
         # Right for five tokens, and then it fails.
         drafter = _native.ScriptedDrafter({0: list(alone[0][:5])}, ending)
@@ -165,7 +171,7 @@ def test_a_drafter_that_fails_changes_nothing(target: Bundle, ending: str) -> No
 
 
 def test_the_targets_own_text_as_draft_is_accepted_whole(target: Bundle) -> None:
-    with Engine.open(target, None, make_plan("as2d", 7)) as engine:
+    with Engine.open(target, None, make_plan(PlanRequest("as2d", 7))) as engine:
         alone, _, _ = decode(engine, ENGLISH[0], target)
         engine.set_drafter(_native.ScriptedDrafter({0: list(alone[0])}))
         tokens, _, counters = decode(engine, ENGLISH[0], target)
@@ -182,7 +188,7 @@ def test_a_broken_drafter_is_a_warning(
     shutil.copytree(drafters["moonshine-tiny-en"].path, folder)
     decoder = folder / drafters["moonshine-tiny-en"].decoder
     decoder.write_bytes(decoder.read_bytes()[: 1 << 20])
-    with Engine.open(target, Bundle.read(folder), make_plan("as2d", 8)) as engine:
+    with Engine.open(target, Bundle.read(folder), make_plan(PlanRequest("as2d", 8))) as engine:
         assert len(engine.warnings) == 1
         assert decoder.name in engine.warnings[0]
         tokens, events, _ = decode(engine, ENGLISH[0], target)
@@ -191,7 +197,7 @@ def test_a_broken_drafter_is_a_warning(
 
 
 def test_threads_are_on_their_cores(target: Bundle, drafters: dict[str, Bundle]) -> None:
-    plan = make_plan("as2d", 8)
+    plan = make_plan(PlanRequest("as2d", 8))
     with Engine.open(target, drafters["moonshine-tiny-en"], plan) as engine:
         _, _, counters = decode(engine, ENGLISH[0], target)
     lanes = {"target": plan.target_cores, "draft": plan.draft_cores}
@@ -225,6 +231,35 @@ def test_silence_and_noise_do_not_leak_into_the_next_window(engine: Engine, targ
         events += run.poll(1.0)
     said = {e.window: e.tokens for e in events if isinstance(e, WindowFinished)}
     assert said[1] == said[3] == alone[0]
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_a_run_that_adapts_says_the_same(
+    target: Bundle, drafters: dict[str, Bundle], together: int
+) -> None:
+    """Steps alone are said to cost nothing, so that drafting is dropped and probed all the time."""
+    costs = RunCosts({2: 1e-6}, {2: 0.010, 8: 0.014, 16: 0.025}, 0.0, 0.0)
+    plan = dataclasses.replace(make_plan(PlanRequest("as2d", 15)), costs=costs, windows=together)
+    ids = prompt(target, "en")
+    with AudioFile(DATA / "jfk.flac") as audio:
+        speech = next(windows(audio)).samples
+    with Engine.open(target, drafters["moonshine-tiny-en"], plan) as engine:
+        said = []
+        decisions = 0
+        for draft in (False, True):
+            run = engine.start(draft)
+            for index in range(7):
+                samples = speech[: len(speech) - 16_000 * index]
+                run.submit(Window(index, 0.0, samples, ids, 440, "en"))
+            run.finish()
+            events: list[Event] = []
+            while not (events and isinstance(events[-1], RunFinished)):
+                events += run.poll(1.0)
+            said.append({e.window: e.tokens for e in events if isinstance(e, WindowFinished)})
+            decisions = sum(isinstance(e, DraftingChanged) for e in events)
+    assert len(said[0]) == 7
+    assert said[1] == said[0]
+    assert decisions > 0
 
 
 def test_a_target_that_depends_on_its_rows_is_not_called_exact(target: Bundle) -> None:

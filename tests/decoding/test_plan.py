@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from as2d_cli.decoding.plan import Machine, make_plan, this_machine
+from as2d_cli.decoding.plan import Machine, Plan, PlanRequest, this_machine
+from as2d_cli.decoding.plan import make_plan as make_plan_of
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import METHODS, needs_drafter
 
@@ -15,6 +16,23 @@ PHONE_2_6 = Machine(((6, 7), (0, 1, 2, 3, 4, 5)))
 TWO = Machine(((0, 1),))
 ONE = Machine(((3,),))
 SERVER = Machine((tuple(range(64)),))
+
+
+def make_plan(
+    method: str,
+    budget: int | None = None,
+    target_cores: str | None = None,
+    draft_cores: str | None = None,
+    windows: int | None = None,
+    shares_encoder: bool = False,
+    threads: int | None = None,
+    *,
+    machine: Machine,
+) -> Plan:
+    request = PlanRequest(
+        method, budget, target_cores, draft_cores, windows, shares_encoder, threads
+    )
+    return make_plan_of(request, machine)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +113,33 @@ def test_a_quota_counts_like_cores() -> None:
     three = Machine(((0, 1, 2, 3, 4, 5, 6, 7),), quota=3.7)
     plan = make_plan("as2d", 8, machine=three)
     assert len(plan.target_cores) + len(plan.draft_cores) == 3
+
+
+@pytest.mark.parametrize("machine", [LAPTOP, PHONE_4_4, PHONE_1_3_4, PHONE_2_6, TWO, ONE, SERVER])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("most", [1, 2, 3, 5, 100])
+def test_threads_are_a_limit_on_both_lanes_together(
+    machine: Machine, method: str, most: int
+) -> None:
+    plan = make_plan(method, threads=most, machine=machine)
+    assert 1 <= len({*plan.target_cores, *plan.draft_cores}) <= most
+    assert bool(plan.draft_cores) == needs_drafter(method)
+
+
+def test_named_cores_count_as_threads() -> None:
+    plan = make_plan("as2d", None, "0-2", threads=3, machine=LAPTOP)
+    assert (plan.target_cores, plan.draft_cores) == ((0, 1, 2), (2,))
+    plan = make_plan("as2d", None, None, "0,1", threads=3, machine=LAPTOP)
+    assert (plan.target_cores, plan.draft_cores) == ((2,), (0, 1))
+    with pytest.raises(As2dError, match="--threads 2 is less than the 3 cores named") as caught:
+        make_plan("as2d", None, "0-1", "2", threads=2, machine=LAPTOP)
+    assert caught.value.status == ExitStatus.USAGE
+
+
+def test_threads_are_not_pinned_against_anyones_will() -> None:
+    assert make_plan_of(PlanRequest("target"), TWO).pin
+    assert not make_plan_of(PlanRequest("target", pin=False), TWO).pin
+    assert not make_plan_of(PlanRequest("target"), Machine(((0, 1),), can_pin=False)).pin
 
 
 def test_lanes_never_share_a_core_where_there_are_two() -> None:

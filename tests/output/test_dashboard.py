@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -77,6 +78,13 @@ def test_says_it_all_at_80_columns() -> None:
         "cores 3",
     ):
         assert fact in shown
+
+
+def test_says_when_drafting_was_dropped() -> None:
+    dashboard = _made(80)[0]
+    shown = "\n".join(_lines(dashboard, replace(_progress(), drafting=False), 80))
+    assert "drafter moonshine-tiny-en   resting   budget 8" in shown
+    assert "resting" not in "\n".join(_lines(dashboard, _progress(), 80))
 
 
 def test_without_drafter_length_and_counters() -> None:

@@ -12,7 +12,7 @@ from as2d_cli.environment import Output
 from as2d_cli.output.formats import Format, renderer
 from as2d_cli.output.renderer import Renderer
 from as2d_cli.output.talk import summary
-from as2d_cli.tasks.transcript import Segment, SourceInfo, Transcript
+from as2d_cli.tasks.transcript import Decision, Segment, SourceInfo, Transcript
 from tests.fakes import FakeCounters
 
 INFO = SourceInfo("a.wav", 38.2, "whisper-base", "moonshine-tiny-en", "as2d", 8)
@@ -90,6 +90,14 @@ def test_json_round_trip() -> None:
     assert [s["text"] for s in data["segments"]] == NASTY
     assert "tokens" not in data["segments"][0]
     assert data["file"] == "a.wav"
+
+
+def test_json_has_what_was_decided() -> None:
+    out, recorded = _made(Format.JSON)
+    out.begin(INFO)
+    out.end(Transcript(INFO, decisions=[Decision(60.00001, False, "too dear")]))
+    data = json.loads(recorded.raw.getvalue())
+    assert data["decisions"] == [{"at": 60.0, "drafting": False, "reason": "too dear"}]
 
 
 def test_json_has_no_nan() -> None:

@@ -30,7 +30,7 @@ from as2d_cli.audio.windows import is_silent, windows
 from as2d_cli.bench.dataset import Clip, load_clips
 from as2d_cli.catalog import find_bundle
 from as2d_cli.catalog.bundle import Bundle
-from as2d_cli.decoding import Engine, Window, make_plan
+from as2d_cli.decoding import Engine, PlanRequest, Window, make_plan
 from as2d_cli.decoding.events import RunFinished, WindowFinished
 from as2d_cli.errors import As2dError
 from as2d_cli.text.whisper_prompt import prompt
@@ -132,7 +132,9 @@ def main() -> None:
     ]
     target = find_bundle("whisper-base")
     assert target is not None, "run 'as2d models pull whisper-base' first"
-    plan = make_plan("target", 0, f"0-{options.threads - 1}" if options.threads > 1 else "0")
+    plan = make_plan(
+        PlanRequest("target", 0, f"0-{options.threads - 1}" if options.threads > 1 else "0")
+    )
     theirs = WhisperModel(
         str(options.model), device="cpu", compute_type="int8", cpu_threads=options.threads
     )

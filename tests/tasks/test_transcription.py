@@ -110,6 +110,15 @@ def test_text_comes_in_the_order_of_the_audio(clip: Path, reverse: bool, chunk: 
     assert order == ["begin", *["segment"] * 3, "end", "finished"]
 
 
+def test_a_drafter_that_was_dropped_is_in_the_result(clip: Path) -> None:
+    (done,), watcher = _run(Script(texts=TEXTS, dropped=0), clip)
+    (decision,) = done.decisions
+    assert decision.at == done.segments[0].end
+    assert not decision.drafting
+    assert decision.reason == "drafting does not pay"
+    assert not watcher.talk[1:]
+
+
 def test_segments_tile_the_audio(clip: Path) -> None:
     (done,), _ = _run(Script(texts=TEXTS), clip)
     edges = [(s.start, s.end) for s in done.segments]

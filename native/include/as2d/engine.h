@@ -14,11 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "as2d/decode/budget.h"
 #include "as2d/decode/run.h"
 #include "as2d/decode/scripted.h"
 #include "as2d/models/whisper.h"
 #include "as2d/platform/crew.h"
 #include "as2d/platform/worker_pool.h"
+#include "as2d/profile/timing.h"
 #include "as2d/runtime/ort.h"
 #include "as2d/text/token_keys.h"
 
@@ -30,7 +32,7 @@ struct LaneCores {
   int threads = 1;
 };
 
-/// A lane as it was when its last run began.
+/// A lane as it was when its last run began; before the first, its helpers.
 struct LaneReport {
   std::vector<int> cores;
   std::vector<WorkerReport> threads;
@@ -51,6 +53,22 @@ enum class Method : std::uint8_t {
 /// "as2d" and so on; empty for one that there is none of.
 std::optional<Method> MethodOf(std::string_view name);
 bool NeedsDrafter(Method method);
+
+/// How models are measured.
+struct TimingOptions {
+  /// A step of an odd number of rows is padded where a run in exact mode would pad it.
+  bool exact = true;
+  /// The cores of the lane that is not measured help, as they do while it rests.
+  bool lend = true;
+  /// No more samples are taken after this time, but one of each kind in any case.
+  double most_seconds = 30;
+};
+
+/// What two lanes cost that work at the same time.
+struct TogetherTiming {
+  std::vector<std::vector<double>> steps;  ///< seconds of the target's forwards, by number of rows
+  std::vector<DraftTiming> drafts;  ///< one after the other; the last one was perhaps stopped
+};
 
 /// One target and at most one drafter, loaded once and run any number of times, one run at a time.
 /// Methods may be called by one thread at a time.
@@ -80,6 +98,21 @@ class Engine {
   /// over.
   std::vector<std::pair<std::string, float>> LanguageProbabilities(std::span<const float> samples);
 
+  /// Measuring: see profile/timing.h. Each blocks, on the lane's cores. They throw Error while a
+  /// run is not over, or without the drafter they measure, and Cancelled after CancelTiming.
+  std::vector<double> TimeEncode(double seconds_of_audio, std::size_t repeats,
+                                 const TimingOptions& options);
+  std::vector<std::vector<double>> TimeSteps(std::span<const int> rows, std::size_t repeats,
+                                             const TimingOptions& options);
+  DraftTiming TimeDraft(const Window& window, const TimingOptions& options);
+  /// Times the target's steps for so many seconds, while the drafter drafts the window over and
+  /// over.
+  TogetherTiming TimeTogether(std::span<const int> rows, double seconds, const Window& window,
+                              bool exact);
+  /// Any thread: ends a measurement that goes on soon, and every later one at once. Runs are not
+  /// concerned.
+  void CancelTiming();
+
   bool has_drafter() const { return drafter_ != nullptr && !drafter_->lost; }
   LaneReport target_report() const { return Report(target_lane_); }
   LaneReport draft_report() const { return Report(draft_lane_); }
@@ -91,11 +124,20 @@ class Engine {
     mutable std::mutex mutex;
     std::vector<WorkerReport> threads;
   };
+  class Timing;
   void RequireIdle() const;
+  Drafter& RequireDrafter() const;
+  std::span<const float> EncodingFor(const Drafter& drafter, const Window& window);
+  using BudgetFactory = std::function<std::unique_ptr<BudgetPolicy>()>;
+  /// How a decoupled strategy comes to its budget, once for each window of the batch.
+  BudgetFactory PolicyOf(std::size_t budget, const RunOptions& options) const;
   std::unique_ptr<Strategy> MakeStrategy(Method method, std::size_t budget,
+                                         const BudgetFactory& make_budget,
                                          Counters* counters) const;
   static LaneReport Report(const std::shared_ptr<Lane>& lane);
   static std::function<std::shared_ptr<void>()> Enter(const std::shared_ptr<Lane>& lane);
+  static std::shared_ptr<void> Keep(const std::shared_ptr<Lane>& lane, bool lend);
+  static std::shared_ptr<void> EnterNow(const std::shared_ptr<Lane>& lane);
 
   const std::shared_ptr<Crew> crew_ = Crew::Make();
   std::shared_ptr<Runtime> runtime_;
@@ -110,6 +152,9 @@ class Engine {
   std::shared_ptr<Lane> target_lane_;
   std::shared_ptr<Lane> draft_lane_;
   std::weak_ptr<void> running_;  // the lease of the last run: gone once it is over
+  std::mutex timing_mutex_;
+  bool timing_ = false;  // a measurement goes on
+  bool timing_cancelled_ = false;
 };
 
 /// Everything that a drafter's bundle says for one window, as bytes of its own vocabulary; for

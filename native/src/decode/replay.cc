@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "as2d/decode/aligner.h"
 #include "as2d/decode/budget.h"
 #include "as2d/decode/draft_stream.h"
 #include "as2d/decode/strategies/decoupled.h"
@@ -43,6 +44,27 @@ std::size_t ReplaySteps(std::span<const TokenId> text, std::span<const TokenId> 
   }
   strategy.EndWindow();
   return steps;
+}
+
+std::vector<DraftPlace> ReplayTrace(std::span<const TokenId> text, std::span<const TokenId> draft,
+                                    TokenId end_token, const TokenKeys& keys) {
+  std::vector<TokenId> said(text.begin(), text.end());
+  said.push_back(end_token);
+  Aligner aligner(keys);
+  for (const TokenId token : draft) aligner.PushDraft(token);
+  aligner.PushDraft(end_token);
+  std::vector<DraftPlace> trace;
+  trace.reserve(text.size());
+  for (std::size_t committed = 1; committed <= text.size(); ++committed) {
+    aligner.PushCommitted(text[committed - 1]);
+    DraftPlace found{.place = aligner.Position().value_or(aligner.drafted())};
+    const auto candidates = aligner.Candidates(found.place, aligner.drafted());
+    const auto rest = std::span(said).subspan(committed);
+    found.run =
+        static_cast<std::size_t>(std::ranges::mismatch(candidates, rest).in1 - candidates.begin());
+    trace.push_back(found);
+  }
+  return trace;
 }
 
 }  // namespace as2d

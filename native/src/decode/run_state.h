@@ -27,6 +27,8 @@ struct WindowTask {
   /// until it has told the list; then the drafter's.
   std::vector<float> encoding;
   bool encoded = false;  // the list's
+  /// Set when the target takes the window: it is not drafted, and never will be.
+  bool passed = false;
   DraftStream stream;
   /// Set by the target lane: all of it is committed, so a draft of it has no more use. It says that
   /// the audio is used up, nothing of the text.
@@ -55,9 +57,14 @@ class WindowList {
   /// The target has encoded its window: gives the drafter a copy of what it says.
   void TargetEncoded(WindowTask& task, std::span<const float> encoding);
 
-  /// Blocks until there is a window after those drafted, not finished, at most the bounded lead
-  /// ahead of the first that is not finished, and encoded if the drafter needs that. Null when
-  /// there will be none. What was said of the last one's audio is valid no more.
+  /// Whether the drafter gets windows; the one that it has it keeps. At first it does.
+  void LetDraft(bool open);
+  /// Whether the drafter has one.
+  bool drafting();
+
+  /// Blocks until there is a window after those drafted, not finished or passed, at most the
+  /// bounded lead ahead of the first that is not finished, and encoded if the drafter needs that.
+  /// Null when there will be none. What was said of the last one's audio is valid no more.
   std::shared_ptr<WindowTask> NextForDrafter();
 
   /// The target is done with its window.
@@ -83,6 +90,7 @@ class WindowList {
   std::int64_t drafter_ = 0;  // the drafter's cursor
   std::shared_ptr<WindowTask> drafting_;
   std::vector<float> spare_;  // memory for an encoding
+  bool open_ = true;          // for the drafter
   bool closed_ = false;
 };
 

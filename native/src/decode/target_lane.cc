@@ -10,10 +10,12 @@
 #include "as2d/error.h"
 
 namespace as2d {
-TargetDecoder::TargetDecoder(TargetModel& target, std::vector<std::unique_ptr<Strategy>> strategies,
+TargetDecoder::TargetDecoder(TargetModel& target, const Drafter* drafter,
+                             std::vector<std::unique_ptr<Strategy>> strategies,
                              DraftChannel* channel, WindowList& windows, const RunOptions& options,
                              Counters& counters, EventQueue& events)
     : target_(target),
+      drafter_(drafter),
       channel_(channel),
       windows_(windows),
       pad_(options.exact && target.even_rows_only()),
@@ -22,6 +24,7 @@ TargetDecoder::TargetDecoder(TargetModel& target, std::vector<std::unique_ptr<St
       counters_(counters),
       events_(events),
       activity_(LaneName::kTarget, events),
+      meter_(options.costs, pad_),
       batch_(strategies.size()) {
   int slot = 0;
   for (Active& active : batch_) {
@@ -29,6 +32,11 @@ TargetDecoder::TargetDecoder(TargetModel& target, std::vector<std::unique_ptr<St
     active.slot = slot++;
   }
   if (options.encode_ahead && slot < target.slots()) spare_slot_ = slot;
+  if (options.adaptive && drafter != nullptr && channel == nullptr && !tell_encodings_) {
+    gate_.emplace(meter_.costs_known());
+    // The first forwards are slow, and the encoder may have heard the first window already.
+    meter_.Mix();
+  }
 }
 
 TargetDecoder::~TargetDecoder() { activity_.Set(Activity::kDone, -1); }
@@ -70,7 +78,9 @@ bool TargetDecoder::Idle() const { return std::ranges::none_of(batch_, &Active::
 // Puts the next window into a free place; false when there is none.
 bool TargetDecoder::Take(Active& active) {
   // Only a lane with nothing to do waits for a window to come.
+  const auto start = SpanMeter::Clock::now();
   active.task = ahead_ ? ahead_->task : windows_.NextForTarget(Idle());
+  meter_.Waited(SpanMeter::Clock::now() - start);
   return active.busy();
 }
 
@@ -78,6 +88,7 @@ void TargetDecoder::Begin(Active& active) {
   const Window& window = active.task->window;
   active.start = std::chrono::steady_clock::now();
   active.committed.clear();
+  active.candidates = 0;
   active.drafting = false;
   active.finished = false;
   active.reason = FinishReason::kCancelled;
@@ -124,6 +135,7 @@ void TargetDecoder::BeginText(Active& active) {
     const PhaseTimer timer(counters_.nanoseconds.prompt);
     first = target_.Prompt(window.prompt, active.slot);
   }
+  meter_.Prompted(window.prompt.size());
   if (first == target_.end_token()) return Finish(active, FinishReason::kEnd);
   Commit(active, {first});
   if (active.limit == 1) Finish(active, FinishReason::kLimit);
@@ -131,17 +143,20 @@ void TargetDecoder::BeginText(Active& active) {
 
 void TargetDecoder::Encode(WindowTask& task, int slot) {
   activity_.Set(Activity::kEncoding, task.window.index);
+  const auto start = SpanMeter::Clock::now();
   {
     const PhaseTimer timer(counters_.nanoseconds.encode);
     target_.Encode(task.window.samples, slot);
   }
-  if (windows_.tell_drafter()) windows_.TargetEncoded(task, target_.encoding());
+  meter_.Encoded(task.window.samples.size(), SpanMeter::Clock::now() - start);
+  if (windows_.tell_drafter() && !task.passed) windows_.TargetEncoded(task, target_.encoding());
   if (tell_encodings_) TellEncoding(task.window.index);
 }
 
 // Holds the windows in the batch up no more than one that joins them would.
 void TargetDecoder::EncodeAhead() {
   if (!spare_slot_ || ahead_ || !MayBegin()) return;
+  if (gate_ && !gate_->open()) return;  // it is for the drafter's sake alone
   Ahead ahead;
   ahead.task = windows_.NextForTarget(false);
   if (!ahead.task) return;
@@ -172,9 +187,12 @@ void TargetDecoder::Step() {
   rows_.clear();
   std::size_t candidates = 0;
   std::int64_t window = -1;
+  std::size_t windows = 0;
   for (Active& active : batch_) {
     if (!active.task) continue;
+    ++windows;
     if (window < 0) window = active.task->window.index;
+    if (gate_ && active.task->passed == gate_->open()) meter_.Mix();
     Propose(active);
     candidates += active.candidates;
     AddRows(active);
@@ -193,9 +211,11 @@ void TargetDecoder::Step() {
   }
   counters_.steps[std::min(candidates, kMaxCountedCandidates)].Add(1);
   counters_.proposed.Add(static_cast<std::int64_t>(candidates));
+  std::size_t tokens = 0;
   for (Active& active : batch_) {
-    if (active.task) Judge(active);
+    if (active.task) tokens += Judge(active);
   }
+  meter_.Stepped(windows, tokens);
 }
 
 // Asks the strategy for runs, and leaves of them what can be verified.
@@ -206,6 +226,13 @@ void TargetDecoder::Propose(Active& active) {
   active.runs.Clear();
   // A coupled lane waits for the other here, which is no work.
   if (channel_ != nullptr) activity_.Set(Activity::kIdle, active.task->window.index);
+  if (batch_.size() > 1) {
+    others_.clear();
+    for (const Active& other : batch_) {
+      if (other.busy() && &other != &active) others_.push_back(other.candidates);
+    }
+    active.strategy->Beside(others_);
+  }
   // One of `room` is the target's own token.
   active.strategy->Propose(room - 1, &active.runs);
   // The row of the last committed token, and one to pad with.
@@ -243,8 +270,8 @@ void TargetDecoder::AddRows(Active& active) {
   }
 }
 
-// Commits what the step says of one window.
-void TargetDecoder::Judge(Active& active) {
+// Commits what the step says of one window; returns how many tokens that is, the end counted.
+std::size_t TargetDecoder::Judge(Active& active) {
   const std::size_t room = active.limit - active.committed.size();
   const TokenId end = target_.end_token();
   std::vector<TokenId> tokens;
@@ -282,6 +309,8 @@ void TargetDecoder::Judge(Active& active) {
   if (judged) active.strategy->Verified(active.runs, best, verdict.accepted);
   if (!tokens.empty()) Commit(active, std::move(tokens));
   if (verdict.finished) Finish(active, verdict.reason);
+  const bool ended = verdict.finished && verdict.reason == FinishReason::kEnd;
+  return verdict.committed + (ended ? 1 : 0);
 }
 
 void TargetDecoder::Commit(Active& active, std::vector<TokenId> tokens) {
@@ -315,8 +344,26 @@ void TargetDecoder::Close(Active& active) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - active.start).count();
   events_.Push(std::move(event));
   windows_.TargetFinished(*active.task);
+  const std::int64_t window = active.task->window.index;
   active.task = nullptr;
+  if (gate_ && active.finished && !drafter_->lost) ReviewDrafting(window);
   if (Idle()) activity_.Set(Activity::kIdle, -1);
+}
+
+// At the end of a window.
+void TargetDecoder::ReviewDrafting(std::int64_t window) {
+  std::optional<std::string> decision = gate_->WindowFinished(meter_.End());
+  if (decision) {
+    windows_.LetDraft(gate_->open());
+    Event event;
+    event.kind = Event::Kind::kDraftingChanged;
+    event.window = window;
+    event.finished = gate_->open();
+    event.message = *std::move(decision);
+    events_.Push(std::move(event));
+  }
+  // The drafter may still be at a window that it took before.
+  meter_.Begin(!gate_->open() && windows_.drafting());
 }
 
 void Run::TargetLane(const std::shared_ptr<State>& state) {
@@ -324,8 +371,9 @@ void Run::TargetLane(const std::shared_ptr<State>& state) {
   try {
     const auto& enter = state->options.enter_target_lane;
     const std::shared_ptr<void> inside = enter ? enter() : nullptr;
-    TargetDecoder decoder(*state->target, std::move(state->strategies), state->channel.get(),
-                          state->windows, state->options, state->counters, state->events);
+    TargetDecoder decoder(*state->target, state->drafter.get(), std::move(state->strategies),
+                          state->channel.get(), state->windows, state->options, state->counters,
+                          state->events);
     // However it came to be cancelled: a run that gives up a window must not look complete.
     if (!decoder.DecodeAll()) state->windows.Cancel();
   } catch (const std::exception& failure) {

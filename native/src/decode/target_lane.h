@@ -9,8 +9,10 @@
 #include <optional>
 #include <vector>
 
+#include "as2d/decode/draft_gate.h"
 #include "lane.h"
 #include "run_state.h"
+#include "span_meter.h"
 
 namespace as2d {
 
@@ -18,10 +20,12 @@ namespace as2d {
 /// by the lane's own thread.
 class TargetDecoder {
  public:
-  /// One strategy for each window in the batch; at most target.slots().
-  TargetDecoder(TargetModel& target, std::vector<std::unique_ptr<Strategy>> strategies,
-                DraftChannel* channel, WindowList& windows, const RunOptions& options,
-                Counters& counters, EventQueue& events);
+  /// One strategy for each window in the batch; at most target.slots(). `drafter` is null where
+  /// there is none.
+  TargetDecoder(TargetModel& target, const Drafter* drafter,
+                std::vector<std::unique_ptr<Strategy>> strategies, DraftChannel* channel,
+                WindowList& windows, const RunOptions& options, Counters& counters,
+                EventQueue& events);
 
   ~TargetDecoder();
   TargetDecoder(const TargetDecoder&) = delete;
@@ -70,12 +74,14 @@ class TargetDecoder {
   void Step();
   void Propose(Active& active);
   void AddRows(Active& active);
-  void Judge(Active& active);
+  std::size_t Judge(Active& active);
   void Commit(Active& active, std::vector<TokenId> tokens);
   void Finish(Active& active, FinishReason reason);
   void Close(Active& active);
+  void ReviewDrafting(std::int64_t window);
 
   TargetModel& target_;
+  const Drafter* const drafter_;
   DraftChannel* const channel_;
   WindowList& windows_;
   const bool pad_;
@@ -84,12 +90,15 @@ class TargetDecoder {
   Counters& counters_;
   EventQueue& events_;
   ActivityReporter activity_;
+  std::optional<DraftGate> gate_;  // none where drafting is not to be dropped
+  SpanMeter meter_;
   std::vector<Active> batch_;
   std::optional<int> spare_slot_;  // for the window that is encoded ahead, if any is
   std::optional<Ahead> ahead_;
   std::vector<Row> rows_;
   std::vector<TokenId> next_;
   std::vector<TokenId> run_next_;
+  std::vector<std::size_t> others_;  // candidates of the other windows
 };
 
 }  // namespace as2d

@@ -41,7 +41,10 @@ std::shared_ptr<WindowTask> WindowList::NextForTarget(bool wait) {
     changed_.wait(lock, [&] { return available() || closed_ || cancelled(); });
   }
   if (cancelled() || !available()) return nullptr;
-  return At(target_++);
+  const std::shared_ptr<WindowTask>& task = At(target_);
+  task->passed = !open_ && target_ >= drafter_;
+  ++target_;
+  return task;
 }
 
 void WindowList::TargetEncoded(WindowTask& task, std::span<const float> encoding) {
@@ -59,18 +62,30 @@ void WindowList::TargetEncoded(WindowTask& task, std::span<const float> encoding
   changed_.notify_all();
 }
 
+void WindowList::LetDraft(bool open) {
+  {
+    const std::lock_guard lock(mutex_);
+    open_ = open;
+  }
+  changed_.notify_all();
+}
+
+bool WindowList::drafting() {
+  const std::lock_guard lock(mutex_);
+  return drafting_ != nullptr;
+}
+
 std::shared_ptr<WindowTask> WindowList::NextForDrafter() {
   const CrewLane::Rest rest;
   std::unique_lock lock(mutex_);
   if (drafting_) spare_ = std::move(drafting_->encoding);
   drafting_ = nullptr;
   changed_.wait(lock, [&] {
-    // What the target has finished is skipped.
     drafter_ = std::max(drafter_, first_);
-    while (drafter_ < End() && At(drafter_)->finished) ++drafter_;
+    while (drafter_ < End() && (At(drafter_)->finished || At(drafter_)->passed)) ++drafter_;
     if (cancelled()) return true;
     if (drafter_ >= End()) return closed_;
-    return drafter_ <= first_ + max_lead_ && (At(drafter_)->encoded || !tell_drafter_);
+    return open_ && drafter_ <= first_ + max_lead_ && (At(drafter_)->encoded || !tell_drafter_);
   });
   if (cancelled() || drafter_ >= End()) return nullptr;
   drafting_ = At(drafter_++);

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "as2d/error.h"
+#include "as2d/platform/affinity.h"
 #include "kernels.h"
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -56,20 +58,33 @@ bool HasDotProduct() {
 
 #endif
 
+#if defined(__aarch64__)
+constexpr std::string_view kBaseline = "asimd";
+#else
+constexpr std::string_view kBaseline = "sse2";
+#endif
+
 }  // namespace
 
 std::vector<const Kernels*> Runnable() {
+  return Runnable(CpuInfo::Read(), ReadProcessAffinity().value_or(CpuMask()));
+}
+
+std::vector<const Kernels*> Runnable(const CpuInfo& info, const CpuMask& cores) {
   std::vector<const Kernels*> sets = {Portable()};
-  const auto add = [&](const Kernels* set, bool (*runs)()) {
-    if (set != nullptr && runs()) sets.push_back(set);
+  // The processor answers for the core that asks it; the others are asked for by name.
+  const auto add = [&](const Kernels* set, bool (*runs)(),
+                       std::initializer_list<std::string_view> needs) {
+    const auto lacking = [&](std::string_view need) { return info.Lacks(cores, need, kBaseline); };
+    if (set != nullptr && runs() && std::ranges::none_of(needs, lacking)) sets.push_back(set);
   };
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  add(Avx2(), HasAvx2);
-  add(Avx512Vnni(), HasAvx512Vnni);
-  if (sets.back() == Avx512Vnni()) add(Amx(), HasTiles);
+  add(Avx2(), HasAvx2, {"avx2", "fma"});
+  add(Avx512Vnni(), HasAvx512Vnni, {"avx512_vnni", "avx512bw", "avx512vl", "avx512dq"});
+  if (sets.back() == Avx512Vnni()) add(Amx(), HasTiles, {"amx_tile", "amx_int8"});
 #elif defined(__aarch64__) && defined(__linux__)
-  add(NeonDotProd(), HasDotProduct);
+  add(NeonDotProd(), HasDotProduct, {"asimddp"});
 #else
   static_cast<void>(add);
 #endif

@@ -6,6 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "as2d/platform/cpu_info.h"
+#include "as2d/platform/cpu_mask.h"
+
 namespace as2d::kernels {
 
 /// A row of activations as signed 8-bit integers.
@@ -106,15 +109,19 @@ struct Kernels {
   void (*mel_scale)(std::size_t n, float least, float* y);
 };
 
-/// The best that this processor has, or the best up to the one that the environment variable
-/// AS2D_KERNELS names. Throws Error if that is no name.
+/// The best that every core of the process has, or the best up to the one that the environment
+/// variable AS2D_KERNELS names. Throws Error if that is no name.
 const Kernels& Best();
 
 /// The best up to the one of this name. Throws Error if there is no such name.
 const Kernels& BestUpTo(std::string_view most);
 
-/// All that this processor has, from the plainest to the best.
+/// All that every core of the process's mask has, from the plainest to the best: a thread may find
+/// itself on any of them.
 std::vector<const Kernels*> Runnable();
+
+/// The same for other `cores`, of which `info` tells.
+std::vector<const Kernels*> Runnable(const CpuInfo& info, const CpuMask& cores);
 
 // One of each is compiled where the compiler and the architecture can; null otherwise.
 const Kernels* Amx();

@@ -28,14 +28,14 @@ AdapterHead::AdapterHead(std::shared_ptr<WhisperModel> model, Vocabulary vocabul
 void AdapterHead::Begin(const Window& window, std::span<const float> encoding) {
   heard_ = HeardOf(encoding, model_->line_width(), window.samples.size());
   encoded_ = false;
-  cached_ = 0;
   sketch_.clear();
   budget_.emplace(kMostRows - 1);
   const Bundle& bundle = model_->bundle();
-  text_ = {bundle.RequiredToken("start"), bundle.RequiredToken("no_timestamps")};
-  prompt_ = text_.size();
-  most_tokens_ = std::min(static_cast<std::size_t>(model_->context()),
-                          prompt_ + MostDraftTokens(window.samples.size()));
+  std::vector<TokenId> prompt = {bundle.RequiredToken("start"),
+                                 bundle.RequiredToken("no_timestamps")};
+  const std::size_t most = std::min(static_cast<std::size_t>(model_->context()),
+                                    prompt.size() + MostDraftTokens(window.samples.size()));
+  text_.Begin(std::move(prompt), most);
 }
 
 bool AdapterHead::Next(std::vector<TokenId>* tokens) {
@@ -43,38 +43,31 @@ bool AdapterHead::Next(std::vector<TokenId>* tokens) {
     Encode();
     return true;
   }
-  if (text_.size() >= most_tokens_) return false;
+  if (text_.room() == 0) return false;
   const std::span<const TokenId> candidates = Candidates();
   rows_.clear();
-  const auto add = [&](std::size_t at, TokenId token) {
-    const int position = static_cast<int>(at);
-    rows_.push_back({.token = token, .position = position, .at = position});
-  };
-  for (std::size_t i = cached_; i < text_.size(); ++i) add(i, text_[i]);
-  for (std::size_t i = 0; i < candidates.size(); ++i) add(text_.size() + i, candidates[i]);
+  text_.AppendFresh(&rows_);
+  for (const TokenId token : candidates) {
+    const int at = rows_.back().at + 1;
+    rows_.push_back({.token = token, .position = at, .at = at});
+  }
   next_.resize(rows_.size());
   model_->Forward(rows_, false, next_);
 
-  const std::size_t last = text_.size() - cached_ - 1;  // the row of what was said last
+  const std::size_t last = text_.fresh() - 1;  // the row of what was said last
   std::vector<TokenId> fresh;
-  const Verdict verdict = Verify(candidates, std::span(next_).subspan(last), model_->end_token(),
-                                 most_tokens_ - text_.size(), &fresh);
-  cached_ = text_.size() + std::min(verdict.accepted, fresh.size());
+  const Verdict verdict =
+      Verify(candidates, std::span(next_).subspan(last), model_->end_token(), text_.room(), &fresh);
+  text_.Say(fresh, verdict.accepted);
   if (!candidates.empty()) budget_->Observe(candidates.size(), verdict.accepted);
   confidence_ = std::exp(model_->log_probability(last + verdict.accepted));
   for (const TokenId token : fresh) aligner_.PushCommitted(token);
-  text_.insert(text_.end(), fresh.begin(), fresh.end());
   tokens->insert(tokens->end(), fresh.begin(), fresh.end());
-  return !verdict.finished && !EndsInALoop(said());
+  return !verdict.finished && !EndsInALoop(text_.said());
 }
 
 void AdapterHead::Follow(std::span<const TokenId> history) {
-  const auto same =
-      static_cast<std::size_t>(std::ranges::mismatch(said(), history).in1 - said().begin());
-  text_.resize(prompt_);
-  text_.insert(text_.end(), history.begin(), history.end());
-  // The last token is fed once more, for what follows it.
-  cached_ = std::min({cached_, prompt_ + same, text_.size() - 1});
+  text_.Follow(history);
   Realign();
 }
 
@@ -92,18 +85,17 @@ void AdapterHead::Encode() {
 void AdapterHead::Realign() {
   aligner_.Reset();
   for (const TokenId token : sketch_) aligner_.PushDraft(token);
-  for (const TokenId token : said()) aligner_.PushCommitted(token);
+  for (const TokenId token : text_.said()) aligner_.PushCommitted(token);
 }
 
 // What the sketch has after what was said, as much as a step takes.
 std::span<const TokenId> AdapterHead::Candidates() {
-  const std::size_t fresh = text_.size() - cached_;
   const std::optional<std::size_t> place = aligner_.Position();
-  if (!place || fresh >= kMostRows) return {};
+  if (!place || text_.fresh() >= kMostRows) return {};
   // One token of the step is the decoder's own.
-  const std::size_t room = most_tokens_ - text_.size() - 1;
+  const std::size_t room = text_.room() - 1;
   const std::span<const TokenId> run =
-      aligner_.Candidates(*place, std::min({budget_->Next(), kMostRows - fresh, room}));
+      aligner_.Candidates(*place, std::min({budget_->Next(), kMostRows - text_.fresh(), room}));
   const auto outside = std::ranges::find_if(
       run, [&](TokenId token) { return token < 0 || token >= model_->vocabulary_size(); });
   return run.first(static_cast<std::size_t>(outside - run.begin()));

@@ -342,22 +342,19 @@ void WhisperDrafter::Begin(const Window& window, std::span<const float>) {
   samples_ =
       std::span(window.samples).first(std::min(window.samples.size(), model_->window_samples()));
   encoded_ = false;
-  cached_ = 0;
   const Bundle& bundle = model_->bundle();
-  text_.assign(1, bundle.RequiredToken("start"));
+  std::vector<TokenId> prompt = {bundle.RequiredToken("start")};
   for (const auto& [code, token] : bundle.languages()) {
     if (code == window.language) {
-      text_.push_back(token);
-      text_.push_back(bundle.RequiredToken(window.translate ? "translate" : "transcribe"));
+      prompt.push_back(token);
+      prompt.push_back(bundle.RequiredToken(window.translate ? "translate" : "transcribe"));
       break;
     }
   }
-  text_.push_back(bundle.RequiredToken("no_timestamps"));
-  prompt_ = text_.size();
-  most_tokens_ = static_cast<std::size_t>(model_->context());
-  if (brief_) {
-    most_tokens_ = std::min(most_tokens_, prompt_ + MostDraftTokens(samples_.size()));
-  }
+  prompt.push_back(bundle.RequiredToken("no_timestamps"));
+  auto most = static_cast<std::size_t>(model_->context());
+  if (brief_) most = std::min(most, prompt.size() + MostDraftTokens(samples_.size()));
+  text_.Begin(std::move(prompt), most);
 }
 
 bool WhisperDrafter::Next(std::vector<TokenId>* tokens) {
@@ -366,34 +363,22 @@ bool WhisperDrafter::Next(std::vector<TokenId>* tokens) {
     encoded_ = true;
     return true;
   }
-  if (text_.size() >= most_tokens_) return false;
+  if (text_.room() == 0) return false;
   rows_.clear();
-  for (std::size_t i = cached_; i < text_.size(); ++i) {
-    const int at = static_cast<int>(i);
-    rows_.push_back({.token = text_[i], .position = at, .at = at});
-  }
+  text_.AppendFresh(&rows_);
   next_.resize(rows_.size());
   // The rules for a first token are those of the prompt's last row.
-  model_->Forward(rows_, text_.size() == prompt_, next_);
-  cached_ = text_.size();
+  model_->Forward(rows_, text_.said().empty(), next_);
   confidence_ = std::exp(model_->log_probability(rows_.size() - 1));
   const TokenId next = next_.back();
-  if (next == model_->end_token()) return false;
-  text_.push_back(next);
+  if (next == model_->end_token()) {
+    text_.Say({}, 0);
+    return false;
+  }
+  text_.Say({&next, 1}, 0);
   tokens->push_back(next);
-  if (brief_ && EndsInALoop(std::span(text_).subspan(prompt_))) return false;
-  return text_.size() < most_tokens_;
-}
-
-void WhisperDrafter::Follow(std::span<const TokenId> history) {
-  const std::span<const TokenId> said = std::span(text_).subspan(prompt_);
-  const auto same =
-      static_cast<std::size_t>(std::ranges::mismatch(said, history).in1 - said.begin());
-  text_.resize(prompt_);
-  text_.insert(text_.end(), history.begin(), history.end());
-  // The last token is fed once more, for what follows it.
-  cached_ = std::min({cached_, prompt_ + same, text_.size() - 1});
-  if (text_.size() == prompt_) cached_ = 0;
+  if (brief_ && EndsInALoop(text_.said())) return false;
+  return text_.room() > 0;
 }
 
 }  // namespace as2d

@@ -34,10 +34,12 @@ constexpr std::size_t kMaskWords = CpuMask::kMaxCores / kWordBits;
 
 bool CanPinThreads() { return true; }
 
-std::optional<CpuMask> ReadAffinity() {
+namespace {
+
+std::optional<CpuMask> AffinityOf(pid_t thread) {
   std::array<Word, kReportWords> words{};
-  // 0 is the calling thread. The raw call returns the number of bytes that it wrote.
-  if (syscall(SYS_sched_getaffinity, 0, sizeof(words), words.data()) < 0) return std::nullopt;
+  // The raw call returns the number of bytes that it wrote.
+  if (syscall(SYS_sched_getaffinity, thread, sizeof(words), words.data()) < 0) return std::nullopt;
   CpuMask mask;
   for (int core = 0; core < CpuMask::kMaxCores; ++core) {
     const Word word = words[static_cast<std::size_t>(core / kWordBits)];
@@ -45,6 +47,12 @@ std::optional<CpuMask> ReadAffinity() {
   }
   return mask;
 }
+
+}  // namespace
+
+std::optional<CpuMask> ReadAffinity() { return AffinityOf(0); }
+
+std::optional<CpuMask> ReadProcessAffinity() { return AffinityOf(getpid()); }
 
 bool SetAffinity(const CpuMask& cores, std::string* error) {
   std::array<Word, kMaskWords> words{};
@@ -74,6 +82,7 @@ std::int64_t ThreadId() { return static_cast<std::int64_t>(syscall(SYS_gettid));
 bool CanPinThreads() { return false; }
 
 std::optional<CpuMask> ReadAffinity() { return std::nullopt; }
+std::optional<CpuMask> ReadProcessAffinity() { return std::nullopt; }
 
 bool SetAffinity(const CpuMask&, std::string* error) {
   if (error) *error = "this platform cannot bind threads to cores";

@@ -73,6 +73,12 @@ CrewLane::Rest::~Rest() {
   if (lane_ != nullptr) lane_->crew_->boards_[lane_->board_].busy = true;
 }
 
+CrewLane::Kept::Kept(std::shared_ptr<CrewLane> lane) : lane_(std::move(lane)) {
+  lane_->crew_->boards_[lane_->board_].busy = true;
+}
+
+CrewLane::Kept::~Kept() { lane_->crew_->boards_[lane_->board_].busy = false; }
+
 std::shared_ptr<Crew> Crew::Make() { return std::shared_ptr<Crew>(new Crew); }
 
 Crew::Crew() = default;

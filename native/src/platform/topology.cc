@@ -1,41 +1,27 @@
 #include "as2d/platform/topology.h"
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
-#include <map>
+#include <functional>
+#include <set>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "as2d/platform/affinity.h"
+#include "as2d/platform/cpu_info.h"
+#include "as2d/platform/cpu_quota.h"
+#include "system_file.h"
 
 namespace as2d {
 namespace {
 
-namespace fs = std::filesystem;
-
-// First line without blanks at its end; nullopt if there is no such file or it cannot be read.
-std::optional<std::string> ReadLine(const fs::path& file) {
-  std::ifstream stream(file);
-  std::string line;
-  if (!std::getline(stream, line)) return std::nullopt;
-  line.erase(line.find_last_not_of(" \t\r") + 1);
-  return line;
-}
-
-template <typename Number>
-std::optional<Number> ParseNumber(std::string_view text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+std::optional<std::string> CoreLine(const SystemRoots& roots, int core, const char* name) {
+  return ReadLine(roots.sysfs / ("cpu" + std::to_string(core)) / name);
 }
 
 // A positive figure of one core, 0 if there is none.
 int CoreFigure(const SystemRoots& roots, int core, const char* name) {
-  const auto line = ReadLine(roots.sysfs / ("cpu" + std::to_string(core)) / name);
+  const auto line = CoreLine(roots, core, name);
   if (!line) return 0;
   return std::max(0, ParseNumber<int>(*line).value_or(0));
 }
@@ -64,87 +50,57 @@ std::vector<std::vector<Core>> Group(std::vector<Core> cores, int Core::* figure
   return groups;
 }
 
-// Time per period, both in microseconds, as cores; nullopt if the pair is no limit.
-std::optional<double> QuotaCores(std::string_view quota, std::string_view period) {
-  const auto time = ParseNumber<long long>(quota);  // "max" and -1: no limit.
-  const auto span = ParseNumber<long long>(period);
-  if (!time || !span || *time <= 0 || *span <= 0) return std::nullopt;
-  return static_cast<double>(*time) / static_cast<double>(*span);
-}
-
-std::optional<double> QuotaV2(const fs::path& folder) {
-  const auto line = ReadLine(folder / "cpu.max");
-  if (!line) return std::nullopt;
-  const std::size_t blank = line->find(' ');
-  if (blank == std::string::npos) return std::nullopt;
-  return QuotaCores(std::string_view(*line).substr(0, blank),
-                    std::string_view(*line).substr(blank + 1));
-}
-
-std::optional<double> QuotaV1(const fs::path& folder) {
-  const auto quota = ReadLine(folder / "cpu.cfs_quota_us");
-  const auto period = ReadLine(folder / "cpu.cfs_period_us");
-  if (!quota || !period) return std::nullopt;
-  return QuotaCores(*quota, *period);
-}
-
-// The smallest quota of `group` and the groups that contain it. Inside a container the path may be
-// the host's, which is not there; its parents are tried all the same, up to the mounted root.
-double SmallestQuota(const fs::path& mount, const fs::path& group,
-                     std::optional<double> (*read)(const fs::path&)) {
-  double smallest = 0;
-  const auto take = [&](const fs::path& folder) {
-    const auto cores = read(folder);
-    if (cores && (smallest == 0 || *cores < smallest)) smallest = *cores;
-  };
-  take(mount);
-  fs::path folder = mount;
-  for (const fs::path& name : group.relative_path()) {
-    // A process above its cgroup namespace's root is shown as "/../..": nothing to see from here.
-    if (name == "..") break;
-    folder /= name;
-    take(folder);
-  }
-  return smallest;
-}
-
-double ReadCpuQuota(const SystemRoots& roots) {
-  double smallest = 0;
-  std::ifstream groups(roots.proc / "self" / "cgroup");
-  // Lines "<hierarchy>:<controllers>:<path>"; no controllers: version 2. A hybrid system has both.
-  for (std::string line; std::getline(groups, line);) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const fs::path group = line.substr(second + 1);
-
-    double quota = 0;
-    if (controllers.empty()) {
-      quota = SmallestQuota(roots.cgroup, group, QuotaV2);
-    } else if (("," + controllers + ",").find(",cpu,") != std::string::npos) {
-      // The mount is named after all controllers on it, with a link for each.
-      std::error_code ignored;
-      const fs::path joint = roots.cgroup / controllers;
-      quota =
-          SmallestQuota(fs::exists(joint, ignored) ? joint : roots.cgroup / "cpu", group, QuotaV1);
-    }
-    if (quota > 0 && (smallest == 0 || quota < smallest)) smallest = quota;
-  }
-  return smallest;
+std::optional<CpuMask> ListedCores(const SystemRoots& roots, const char* name) {
+  const auto line = ReadLine(roots.sysfs / name);
+  return line ? CpuMask::Parse(*line) : std::nullopt;
 }
 
 // Allowed and online; where the platform cannot tell, as many ids as it counts cores.
 CpuMask UsableCores(const SystemRoots& roots, std::optional<CpuMask> allowed) {
-  if (!allowed) allowed = ReadAffinity();
   if (!allowed) {
     allowed.emplace();
     const int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     for (int core = 0; core < count; ++core) allowed->Add(core);
   }
-  const auto line = ReadLine(roots.sysfs / "online");
-  const auto online = line ? CpuMask::Parse(*line) : std::nullopt;
+  const auto online = ListedCores(roots, "online");
   return online ? allowed->Intersect(*online) : *allowed;
+}
+
+// The kernel's own list of offline cores has those, too, that it could manage and nobody has built.
+std::optional<CpuMask> OfflineCores(const SystemRoots& roots) {
+  const auto present = ListedCores(roots, "present");
+  const auto online = ListedCores(roots, "online");
+  if (!present || !online) return std::nullopt;
+  CpuMask offline;
+  for (const int core : present->Cores()) {
+    if (!online->Contains(core)) offline.Add(core);
+  }
+  return offline;
+}
+
+std::optional<std::vector<std::vector<int>>> Siblings(const SystemRoots& roots,
+                                                      const CpuMask& usable) {
+  std::set<std::vector<int>> groups;
+  for (const int core : usable.Cores()) {
+    auto line = CoreLine(roots, core, "topology/thread_siblings_list");
+    if (!line) line = CoreLine(roots, core, "topology/core_cpus_list");  // its new name
+    const auto threads = line ? CpuMask::Parse(*line) : std::nullopt;
+    if (!threads) return std::nullopt;
+    const CpuMask group = threads->Intersect(usable);
+    if (group.Count() > 1) groups.insert(group.Cores());
+  }
+  return std::vector(groups.begin(), groups.end());
+}
+
+std::string Governor(const SystemRoots& roots, const std::vector<int>& cores) {
+  std::set<std::string> governors;
+  for (const int core : cores) {
+    const auto line = CoreLine(roots, core, "cpufreq/scaling_governor");
+    if (line && !line->empty()) governors.insert(*line);
+  }
+  std::string text;
+  for (const std::string& governor : governors) text += (text.empty() ? "" : ", ") + governor;
+  return text;
 }
 
 }  // namespace
@@ -163,9 +119,14 @@ Topology ReadTopology(const SystemRoots& roots, std::optional<CpuMask> allowed) 
   Topology topology;
   topology.can_pin = CanPinThreads();
   topology.cpu_quota = ReadCpuQuota(roots);
+  topology.allowed = allowed ? allowed : ReadAffinity();
+  topology.offline = OfflineCores(roots);
+  const CpuMask usable = UsableCores(roots, topology.allowed);
+  topology.siblings = Siblings(roots, usable);
+  topology.caches = ReadCaches(usable, roots);
 
   std::vector<Core> cores;
-  for (const int id : UsableCores(roots, allowed).Cores()) {
+  for (const int id : usable.Cores()) {
     cores.push_back({id, CoreFigure(roots, id, "cpu_capacity"),
                      CoreFigure(roots, id, "cpufreq/cpuinfo_max_freq")});
   }
@@ -185,6 +146,7 @@ Topology ReadTopology(const SystemRoots& roots, std::optional<CpuMask> allowed) 
     topology.source = ClusterSource::kNone;
   }
 
+  const CpuInfo info = CpuInfo::Read(roots.proc);
   for (const std::vector<Core>& group : groups) {
     CoreCluster& cluster = topology.clusters.emplace_back();
     for (const Core& core : group) {
@@ -193,6 +155,10 @@ Topology ReadTopology(const SystemRoots& roots, std::optional<CpuMask> allowed) 
       cluster.max_khz = std::max(cluster.max_khz, core.max_khz);
     }
     std::ranges::sort(cluster.cores);
+    const CpuMask mask(cluster.cores);
+    cluster.model = info.Model(mask);
+    cluster.features = info.CommonFeatures(mask);
+    cluster.governor = Governor(roots, cluster.cores);
   }
   return topology;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 
 namespace as2d {
 
@@ -10,6 +11,9 @@ namespace as2d {
 class BudgetPolicy {
  public:
   virtual ~BudgetPolicy() = default;
+  /// The candidates of each other window in the next step, as far as they are known. Comes before
+  /// Next where there is a batch.
+  virtual void Beside(std::span<const std::size_t>) {}
   /// Candidates that the next step may take; 0 lets the target go alone.
   virtual std::size_t Next() = 0;
   /// What became of the last step that had candidates.

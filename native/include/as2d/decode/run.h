@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "as2d/decode/models.h"
+#include "as2d/decode/step_costs.h"
 #include "as2d/decode/strategy.h"
 #include "as2d/decode/window.h"
 #include "as2d/text/retokenizer.h"
@@ -49,6 +51,12 @@ struct RunOptions {
   bool encode_ahead = false;
   /// Tell what the encoder says of each window.
   bool tell_encodings = false;
+  /// Adapt to what time shows: draft only while it pays (see DraftGate), with as many candidates as
+  /// pay (see PayingBudget) where `costs` are known. What is committed is the same. No draft is
+  /// dropped where the lanes are coupled, or where the encodings are told.
+  bool adaptive = false;
+  /// What the target costs on this machine, measured before.
+  std::optional<StepCosts> costs;
   /// The drafter does as the strategy tells it, and nothing of its own.
   bool coupled = false;
   /// How long a coupled target waits for a reply before it gives the drafter up.

@@ -59,6 +59,10 @@ class Strategy {
   /// The committed prefix grew by `tokens`.
   virtual void Committed(std::span<const TokenId> tokens) = 0;
 
+  /// What goes into the next step beside the window, where there is a batch: how many candidates
+  /// each other window has. Of those that were not asked yet it is what they had in the last step.
+  virtual void Beside(std::span<const std::size_t>) {}
+
   /// Adds the runs for the next step, none of them longer than `room`; none at all lets the target
   /// go alone. They stay valid until the next call of any function. Only strategies that couple the
   /// lanes may block here: that is what the others avoid.

@@ -10,6 +10,7 @@
 #include "as2d/decode/aligner.h"
 #include "as2d/decode/budget.h"
 #include "as2d/decode/models.h"
+#include "as2d/models/spoken_text.h"
 #include "as2d/models/whisper.h"
 #include "as2d/text/retokenizer.h"
 #include "as2d/text/token_keys.h"
@@ -37,7 +38,6 @@ class AdapterHead final : public DraftModel {
   void ClearCancel() override { model_->canceller().Reset(); }
 
  private:
-  std::span<const TokenId> said() const { return std::span(text_).subspan(prompt_); }
   void Encode();
   void Realign();
   std::span<const TokenId> Candidates();
@@ -51,10 +51,7 @@ class AdapterHead final : public DraftModel {
   std::optional<AdaptiveBudget> budget_;
   std::span<const float> heard_;
   std::vector<TokenId> sketch_;
-  std::size_t prompt_ = 0;       // its length
-  std::size_t most_tokens_ = 0;  // of text_
-  std::vector<TokenId> text_;    // the prompt, and all that was said
-  std::size_t cached_ = 0;       // of text_
+  SpokenText text_;
   bool encoded_ = false;
   float confidence_ = 1;
   std::vector<Row> rows_;

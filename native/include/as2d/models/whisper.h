@@ -14,6 +14,7 @@
 #include "as2d/decode/models.h"
 #include "as2d/models/bundle.h"
 #include "as2d/models/encoder_input.h"
+#include "as2d/models/spoken_text.h"
 #include "as2d/platform/worker_pool.h"
 #include "as2d/runtime/session.h"
 
@@ -161,7 +162,7 @@ class WhisperDrafter final : public DraftModel {
 
   void Begin(const Window& window, std::span<const float> encoding) override;
   bool Next(std::vector<TokenId>* tokens) override;
-  void Follow(std::span<const TokenId> history) override;
+  void Follow(std::span<const TokenId> history) override { text_.Follow(history); }
   bool encoding() const override { return !encoded_; }
   float confidence() const override { return confidence_; }
   void Cancel() override { model_->canceller().Cancel(); }
@@ -171,10 +172,7 @@ class WhisperDrafter final : public DraftModel {
   const std::shared_ptr<WhisperModel> model_;
   const bool brief_;
   std::span<const float> samples_;
-  std::size_t most_tokens_ = 0;  // of text_
-  std::size_t prompt_ = 0;       // its length
-  std::vector<TokenId> text_;    // the prompt, and all that was said
-  std::size_t cached_ = 0;       // of text_
+  SpokenText text_;
   bool encoded_ = false;
   float confidence_ = 1;
   std::vector<Row> rows_;

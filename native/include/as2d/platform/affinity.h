@@ -16,6 +16,10 @@ bool CanPinThreads();
 /// down by cpusets and hot-unplug. nullopt where the platform cannot tell.
 std::optional<CpuMask> ReadAffinity();
 
+/// The same of the process's first thread: what the process was given, wherever its other threads
+/// have been put since.
+std::optional<CpuMask> ReadProcessAffinity();
+
 /// Restricts the calling thread to `cores`. False: refused, and `error`, if given, says why (the
 /// text of errno, or that the platform cannot). True does not promise the exact mask: the kernel
 /// drops cores outside the cpuset in silence, so read it back.

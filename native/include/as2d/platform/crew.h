@@ -61,6 +61,18 @@ class CrewLane {
     CrewLane* const lane_;
   };
 
+  /// While it lives, the cores of a lane without a caller help no other.
+  class Kept {
+   public:
+    explicit Kept(std::shared_ptr<CrewLane> lane);
+    ~Kept();
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+
+   private:
+    const std::shared_ptr<CrewLane> lane_;
+  };
+
  private:
   friend class Crew;
   CrewLane(std::shared_ptr<Crew> crew, std::size_t board) : crew_(std::move(crew)), board_(board) {}

@@ -1,25 +1,24 @@
 #pragma once
 
-#include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "as2d/platform/caches.h"
 #include "as2d/platform/cpu_mask.h"
+#include "as2d/platform/system_roots.h"
 
 namespace as2d {
-
-/// Where the kernel's facts are read; tests point them at folders of their own.
-struct SystemRoots {
-  std::filesystem::path sysfs = "/sys/devices/system/cpu";
-  std::filesystem::path proc = "/proc";
-  std::filesystem::path cgroup = "/sys/fs/cgroup";
-};
 
 /// Cores of about the same speed.
 struct CoreCluster {
   std::vector<int> cores;  ///< Kernel ids, ascending; never empty.
   int capacity = 0;        ///< Largest cpu_capacity of the cores, 1..1024; 0 if unknown.
   int max_khz = 0;         ///< Largest cpuinfo_max_freq of the cores in kHz; 0 if unknown.
+  std::string model;       ///< See CpuInfo::Model; "" if unknown.
+  std::string governor;    ///< Of cpufreq; several joined by ", ", "" if unknown.
+  /// Instruction sets that all of the cores have, see CpuInfo::CommonFeatures; nullopt if unknown.
+  std::optional<std::vector<std::string>> features;
 };
 
 /// What told the clusters apart.
@@ -33,10 +32,19 @@ struct Topology {
   /// Usable cores (online and allowed), the fastest cluster first. Empty only if no core is usable.
   std::vector<CoreCluster> clusters;
   ClusterSource source = ClusterSource::kNone;
-  /// CPU time that the cgroup grants per second of wall time, in cores; 0 if there is no limit.
-  double cpu_quota = 0;
+  /// See ReadCpuQuota: 0 if there is no limit, nullopt if unknown.
+  std::optional<double> cpu_quota;
   /// False: the platform cannot pin threads, and core ids are no more than a count.
   bool can_pin = true;
+  /// Cores that the process may use, as the kernel reports them; nullopt if it cannot tell.
+  std::optional<CpuMask> allowed;
+  /// Cores that are there and switched off; nullopt if unknown.
+  std::optional<CpuMask> offline;
+  /// Usable cores that are threads of one physical core, two or more in each group: they share its
+  /// arithmetic units. Empty if each is a core of its own; nullopt if unknown of one of them.
+  std::optional<std::vector<std::vector<int>>> siblings;
+  /// Caches of the usable cores.
+  std::vector<Cache> caches;
 
   /// All usable cores, fastest cluster first.
   std::vector<int> Cores() const;

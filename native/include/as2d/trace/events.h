@@ -32,6 +32,7 @@ struct Event {
     kWindowFinished,   ///< window, tokens (all of it), reason, duration
     kDraftAdvanced,    ///< window, count (published so far), finished
     kLaneChanged,      ///< lane, activity, window
+    kDraftingChanged,  ///< window (the last one over), finished: drafting goes on; message: why
     kDrafterLost,      ///< message: why; the target goes on alone
     kRunFinished,      ///< the last event; message: error, or empty; finished: not cancelled
   };

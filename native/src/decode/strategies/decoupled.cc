@@ -32,9 +32,11 @@ void DecoupledDrafting::Propose(std::size_t room, CandidateRuns* runs) {
   if (stream_ == nullptr) return;
   const std::span<const TokenId> published = stream_->Read();
   for (; read_ < published.size(); ++read_) aligner_.PushDraft(published[read_]);
-  const std::size_t budget = std::min(room, budget_->Next());
   const std::optional<std::size_t> position = aligner_.Position();
-  if (!position || budget == 0) return;
+  // Not asked while there is nothing to propose: a policy counts what it says.
+  if (!position || aligner_.Candidates(*position, 1).empty()) return;
+  const std::size_t budget = std::min(room, budget_->Next());
+  if (budget == 0) return;
   std::array<TokenId, CandidateRuns::kMost> taken{};
   for (std::optional<std::size_t> place = position; place && placed_ < places_;
        place = aligner_.OtherPosition(std::span(taken).first(placed_))) {

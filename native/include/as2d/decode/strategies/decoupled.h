@@ -28,6 +28,7 @@ class DecoupledDrafting final : public Strategy {
 
   void BeginWindow(const DraftSource& source) override;
   void Committed(std::span<const TokenId> tokens) override;
+  void Beside(std::span<const std::size_t> others) override { budget_->Beside(others); }
   void Propose(std::size_t room, CandidateRuns* runs) override;
   void Verified(const CandidateRuns& runs, std::size_t best, std::size_t accepted) override;
   void EndWindow() override;

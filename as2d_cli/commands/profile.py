@@ -1,0 +1,233 @@
+"""``as2d profile``."""
+
+from __future__ import annotations
+
+import json as json_module
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from as2d_cli.environment import Environment
+from as2d_cli.errors import As2dError, ExitStatus
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from as2d_cli.output.file import ResultFile
+    from as2d_cli.profile.session import Findings, ProfileRequest
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("profile")(_profile)
+
+
+def _profile(
+    ctx: typer.Context,
+    *,
+    target: Annotated[str, typer.Option(metavar="ID|PATH", help="The target.")] = "whisper-base",
+    drafter: Annotated[
+        str,
+        typer.Option(
+            metavar="ID|PATH|auto|none", help="The drafter; auto: what transcribe would take."
+        ),
+    ] = "auto",
+    quick: Annotated[bool, typer.Option("--quick", help="Under 10 seconds, and rough.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Minutes: more ways to share the cores, more repeats.")
+    ] = False,
+    saved: Annotated[
+        bool, typer.Option("--saved", help="Measure nothing: show what was measured before.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show all plans, and why the first one won.")
+    ] = False,
+    alignment: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Plan for audio like that of as2d bench --alignment."),
+    ] = None,
+    device_file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            help="Estimate for a device that is described by a file, and measure nothing.",
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the plan here, for --plan.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="All of it as one JSON object.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with charts here.")
+    ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Never ask the network for a model.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Nothing on standard error but errors.")
+    ] = False,
+) -> None:
+    """Measure this machine with a pair of models, and plan how transcribe uses its cores.
+
+    Takes less than a minute. What is measured is kept, and transcribe plans by it for as long as
+    machine, models and versions are the same.
+    """
+    environment: Environment = ctx.obj
+    _one_of({"--quick": quick, "--full": full, "--saved": saved})
+    with ExitStack() as stack:
+        files = {
+            option: stack.enter_context(_file(path, option))
+            for option, path in (("--save", save), ("--html", html))
+            if path is not None
+        }
+        if device_file is not None:
+            _one_of({"--device-file": True, "--saved": saved, "--save": save is not None})
+            _device(environment, device_file, alignment, explain=explain, json=json, files=files)
+            return
+        from as2d_cli.profile.measure import FULL, QUICK, USUAL
+        from as2d_cli.profile.session import ProfileRequest
+
+        request = ProfileRequest(
+            target=target,
+            drafter=None if drafter == "none" else drafter,
+            effort=QUICK if quick else FULL if full else USUAL,
+            saved=saved,
+            alignment=alignment,
+        )
+        findings = _found(environment, request, offline=offline, quiet=quiet)
+        _show(environment, findings, explain=explain, json=json)
+        _write(files, findings)
+
+
+def _found(
+    environment: Environment, request: ProfileRequest, *, offline: bool, quiet: bool
+) -> Findings:
+    """Gets the models, and measures."""
+    from dataclasses import replace
+
+    from as2d_cli.catalog import Listeners, Silent, default_store
+    from as2d_cli.output.bench_progress import BenchProgress
+    from as2d_cli.output.talk import Talk
+    from as2d_cli.profile.profiles import Profiles
+    from as2d_cli.profile.session import run_profile
+    from as2d_cli.tasks.models import AUTO
+
+    store = default_store(
+        offline=offline, variables=environment.variables.get, cache=environment.cache_dir
+    )
+    talk = Talk(environment, quiet=quiet)
+    listeners = Listeners(
+        Silent(), on_start=lambda entry, folder: talk.notice(f"fetching {entry.id} to {folder}")
+    )
+    target = store.ensure(request.target, listeners)
+    if request.drafter == AUTO:
+        default = store.catalogue.default_drafter("transcribe", target.id, None)
+        request = replace(request, drafter=None if default is None else default.id)
+    drafter = store.ensure(request.drafter, listeners) if request.drafter else None
+    watch = BenchProgress(environment, quiet=quiet)
+    try:
+        profiles = Profiles(environment.cache_dir)
+        findings = run_profile(request, target, drafter, store, profiles, watch)
+    finally:
+        watch.close()
+    if findings.file is not None:
+        talk.notice(f"kept in {findings.file}; transcribe plans by it")
+    return findings
+
+
+def _show(environment: Environment, findings: Findings, *, explain: bool, json: bool) -> None:
+    if json:
+        from as2d_cli.profile.document import document
+
+        whole = json_module.dumps(document(findings), indent=1, allow_nan=False)
+        environment.stdout.write(whole + "\n")
+        return
+    from as2d_cli.machine import read_conditions, read_machine
+    from as2d_cli.output.console import print_page
+    from as2d_cli.output.machine_table import write_machine
+    from as2d_cli.output.profile_report import print_costs, print_plan, print_ranking
+
+    write_machine(read_machine(), read_conditions(), environment)
+    environment.stdout.write("\n")
+
+    def report(console: Console) -> None:
+        print_costs(findings.costs, console)
+        console.print()
+        if explain:
+            print_ranking(findings, console)
+            console.print()
+        print_plan(findings, console)
+
+    print_page(environment, report)
+
+
+def _device(
+    environment: Environment,
+    name: str,
+    alignment: Path | None,
+    *,
+    explain: bool,
+    json: bool,
+    files: dict[str, ResultFile],
+) -> None:
+    from as2d_cli.profile.device import read_device
+    from as2d_cli.profile.growth import growth
+
+    device = read_device(name)
+    found = growth(device, alignment)
+    if json:
+        from as2d_cli.profile.document import growth_document
+
+        whole = json_module.dumps(growth_document(device, found), indent=1, allow_nan=False)
+        environment.stdout.write(whole + "\n")
+    else:
+        from as2d_cli.output.console import print_page
+        from as2d_cli.output.growth_table import print_growth
+
+        print_page(
+            environment, lambda console: print_growth(device, found, console, explain=explain)
+        )
+    for option, file in files.items():
+        from as2d_cli.output.profile_page import growth_page
+
+        assert option == "--html"
+        file.out.write(growth_page(device, found))
+        file.keep()
+
+
+def _write(files: dict[str, ResultFile], findings: Findings) -> None:
+    for option, file in files.items():
+        file.out.write(_written(option, findings))
+        file.keep()
+
+
+def _written(option: str, findings: Findings) -> str:
+    if option == "--html":
+        from as2d_cli.output.profile_page import page
+
+        return str(page(findings))
+    from as2d_cli.profile.plan_file import SavedPlan, as_json
+
+    chosen = findings.chosen.candidate
+    saved = SavedPlan(chosen.costs.target, chosen.drafter, findings.plan())
+    return json_module.dumps(as_json(saved), indent=1) + "\n"
+
+
+def _one_of(options: dict[str, bool]) -> None:
+    given = [name for name, value in options.items() if value]
+    if len(given) > 1:
+        raise As2dError(
+            f"{given[0]} and {given[1]} do not go together",
+            remedy="leave one out",
+            status=ExitStatus.USAGE,
+        )
+
+
+def _file(path: Path, option: str) -> ResultFile:
+    from as2d_cli.output.file import ResultFile
+
+    return ResultFile(path, option)

@@ -1,0 +1,199 @@
+"""Every plan that could be made, what each would be worth, and which is the best."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from as2d_cli.decoding.plan import Plan
+from as2d_cli.methods import default_budget
+from as2d_cli.profile.alignment import Recordings
+from as2d_cli.profile.costs import CostModel, LaneCosts
+from as2d_cli.profile.simulate import Outcome, Setup, simulate
+
+__all__ = ["BUDGETS", "Candidate", "Ranked", "best", "candidates", "rank", "reasons"]
+
+BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
+"""Candidates in a verify step."""
+
+_BATCHES = (2, 3, 4, 6)
+"""Windows decoded at a time, without drafts."""
+
+_DRAFTED_BATCHES = (1, 2, 3)
+
+_CLOSE = 0.01
+"""Plans that differ by less are one for all that a simulation can tell: the simpler is taken."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A plan that could be made.
+
+    Attributes:
+        costs: of its pair of models.
+        lane: how it shares the cores.
+        method: ``target``, ``batched`` or ``as2d``.
+        budget: most candidates in a verify step; 0 without drafts.
+        windows: decoded at a time.
+        elastic: lanes lend their cores, which takes pinned threads.
+    """
+
+    costs: CostModel
+    lane: LaneCosts
+    method: str
+    budget: int = 0
+    windows: int = 1
+    elastic: bool = True
+
+    @property
+    def drafter(self) -> str | None:
+        """Its id, or None."""
+        return self.costs.drafter if self.method == "as2d" else None
+
+    @property
+    def label(self) -> str:
+        """For people: ``as2d whisper-tiny.en 8 x3``."""
+        parts = [self.method, self.drafter or "", str(self.budget or "")]
+        text = " ".join(part for part in parts if part)
+        return text + (f" x{self.windows}" if self.windows > 1 else "")
+
+    def setup(self) -> Setup:
+        """As the simulator takes it."""
+        return Setup(self.budget, self.windows, self.elastic)
+
+    def plan(self, why: str) -> Plan:
+        """As the engine takes it."""
+        batched = self.method == "batched"
+        return Plan(
+            method=self.method,
+            target_cores=self.lane.target_cores,
+            draft_cores=self.lane.draft_cores if self.method == "as2d" else (),
+            budget=self.windows if batched else self.budget or default_budget(self.method),
+            pin=self.elastic,
+            windows=1 if batched else self.windows,
+            costs=self.lane.run_costs(),
+            why=why,
+        )
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate and what it would be worth.
+
+    Attributes:
+        outcome: over all recordings.
+        ratio: throughput over that of the target alone on the cores that suit it best.
+        slower: share of the recordings that take longer than with that.
+    """
+
+    candidate: Candidate
+    outcome: Outcome
+    ratio: float
+    slower: float
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Committed."""
+        return self.outcome.tokens / self.outcome.seconds
+
+
+def candidates(models: Iterable[CostModel]) -> Iterator[Candidate]:
+    """All of them, the simplest first."""
+    for costs in models:
+        for lane in costs.lanes:
+            if not lane.draft_cores:
+                yield Candidate(costs, lane, "target")
+                for windows in _BATCHES:
+                    yield Candidate(costs, lane, "batched", windows=windows)
+                continue
+            for windows in _DRAFTED_BATCHES:
+                for budget in BUDGETS:
+                    yield Candidate(costs, lane, "as2d", budget, windows)
+            # Pinned threads lend their cores, others do not: what that is worth is seen here.
+            yield Candidate(costs, lane, "as2d", 8, 1, elastic=False)
+
+
+def rank(entries: Iterable[Candidate], recordings: Mapping[str | None, Recordings]) -> list[Ranked]:
+    """The fastest first.
+
+    Args:
+        recordings: traces by drafter; those of None are for plans without one. All of the same
+            audio, or of audio of one kind.
+    """
+    found = [(entry, _runs(entry, recordings)) for entry in entries]
+    lonely = [runs for entry, runs in found if entry.method == "target"]
+    base = min(lonely, key=lambda runs: _pooled(runs).seconds, default=None)
+    ranked = []
+    for entry, runs in found:
+        pooled = _pooled(runs)
+        ratio, slower = 1.0, 0.0
+        if base is not None:
+            own = pooled.tokens / pooled.seconds
+            alone = _pooled(base)
+            ratio = own * alone.seconds / alone.tokens
+            if len(base) == len(runs):
+                late = [a.seconds > b.seconds for a, b in zip(runs, base, strict=True)]
+                slower = statistics.fmean(late)
+        ranked.append(Ranked(entry, pooled, ratio, slower))
+    return sorted(ranked, key=lambda r: -r.tokens_per_second)
+
+
+def best(ranking: Sequence[Ranked]) -> Ranked:
+    """The first, or the simplest of those that are as good as it."""
+    first = ranking[0]
+    as_good = [r for r in ranking if r.tokens_per_second >= (1 - _CLOSE) * first.tokens_per_second]
+    return min(as_good, key=lambda r: (r.candidate.method != "target", -r.tokens_per_second))
+
+
+def reasons(ranking: Sequence[Ranked], chosen: Ranked) -> list[str]:
+    """Why `chosen` won, in sentences."""
+    lines = [
+        f"{chosen.candidate.label} is {_times(chosen.ratio)} the target alone: "
+        f"{chosen.tokens_per_second:.0f} tokens/s"
+    ]
+    drafting = next((r for r in ranking if r.candidate.method == "as2d"), None)
+    if chosen.candidate.method != "as2d" and drafting is not None:
+        contention = drafting.candidate.lane.contention
+        line = (
+            f"the best with drafts is {drafting.candidate.label}, {_times(drafting.ratio)} the "
+            "target alone"
+        )
+        if contention is not None:
+            line += (
+                f": beside a working drafter the target's steps take {contention:.2f} x as long as "
+                "on the same cores alone, and these are fewer"
+            )
+        lines.append(line)
+    if chosen.candidate.method == "as2d":
+        outcome = chosen.outcome
+        lines.append(
+            f"it commits {outcome.tokens / outcome.steps:.1f} tokens a step; "
+            f"{outcome.alone / outcome.steps:.0%} of the steps find nothing drafted"
+        )
+    stiff = next((r for r in ranking if not r.candidate.elastic), None)
+    if stiff is not None:
+        elastic = replace(stiff.candidate, elastic=True)
+        lent = next(r for r in ranking if r.candidate == elastic)
+        worth = lent.tokens_per_second / stiff.tokens_per_second - 1
+        lines.append(f"cores that help the other lane are worth {worth:+.0%} to {elastic.label}")
+    return lines
+
+
+def _runs(entry: Candidate, recordings: Mapping[str | None, Recordings]) -> list[Outcome]:
+    known = recordings.get(entry.drafter) or recordings[None]
+    return [simulate(windows, entry.setup(), entry.costs, entry.lane) for windows in known]
+
+
+def _pooled(runs: Sequence[Outcome]) -> Outcome:
+    return Outcome(
+        sum(run.seconds for run in runs),
+        sum(run.tokens for run in runs),
+        sum(run.steps for run in runs),
+        sum(run.alone for run in runs),
+        sum(run.accepted for run in runs),
+    )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f} x as fast as"

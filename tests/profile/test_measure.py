@@ -1,0 +1,175 @@
+"""Measuring, on an engine whose times are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from as2d_cli.profile.alignment import perfect
+from as2d_cli.profile.layouts import Layout
+from as2d_cli.profile.measure import Effort, Heard, Measured, Subject, measure
+from as2d_cli.profile.simulate import Setup, simulate
+
+STEP, ENCODE, TOKEN, DRAFT_ENCODE = 0.005, 0.2, 0.003, 0.05
+BESIDE, OWN = 2.0, 1.5
+TEXT = list(range(30))
+ROWS = (1, 4, 9)
+
+
+class FakeEngine:
+    """On one core all takes `OWN` times as long; beside a drafter `BESIDE` times as long again."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.asked: list[str] = []
+
+    def _slow(self, lend: bool) -> float:
+        return 1.0 if lend and len(self.layout[0]) + len(self.layout[1]) > 1 else OWN
+
+    def time_encode(
+        self, seconds_of_audio: float, repeats: int, *, lend: bool = True, most_seconds: float
+    ) -> list[float]:
+        self.asked.append("encode")
+        return [(ENCODE + 0.001 * seconds_of_audio) * self._slow(lend)] * repeats
+
+    def time_steps(
+        self, rows: Sequence[int], repeats: int, *, lend: bool = True, most_seconds: float
+    ) -> list[list[float]]:
+        self.asked.append("steps")
+        # One of them is disturbed.
+        return [[_step(count) * self._slow(lend)] * (repeats - 1) + [1.0] for count in rows]
+
+    def time_draft(self, samples: Any, language: str, *, lend: bool = True) -> Mapping[str, Any]:
+        self.asked.append("draft")
+        assert language == "en" and not lend
+        return _draft(1.0)
+
+    def time_together(
+        self, rows: Sequence[int], seconds: float, samples: Any, language: str
+    ) -> Mapping[str, Any]:
+        self.asked.append("together")
+        stopped = _draft(1.0) | {"complete": False, "tokens": [], "steps": 9.0}
+        steps = [[_step(count) * OWN * BESIDE] * 3 for count in rows]
+        return {"steps": steps, "drafts": [_draft(BESIDE)] * 3 + [stopped]}
+
+
+def _step(rows: int) -> float:
+    return STEP + 0.0005 * (rows - 1)
+
+
+def _draft(slow: float) -> dict[str, Any]:
+    steps = TOKEN * slow * (len(TEXT) + 1)
+    return {"encode": DRAFT_ENCODE * slow, "steps": steps, "tokens": TEXT, "complete": True}
+
+
+class Watch:
+    def __init__(self) -> None:
+        self.total = self.done = 0.0
+        self.told: list[str] = []
+
+    def begin(self, summary: str, total: float) -> None:
+        self.told.append(summary)
+        self.total = total
+
+    def doing(self, what: str) -> None:
+        self.told.append(what)
+
+    def advance(self, amount: float) -> None:
+        assert amount >= 0
+        self.done += amount
+
+
+def run(
+    layouts: Sequence[Layout],
+    *,
+    seconds: float = 0.0,
+    drafter: str | None = "x",
+    scale: float = 0.8,
+) -> tuple[Measured, list[FakeEngine], Watch]:
+    """In a run, steps take 0.8 of what they do where they are timed."""
+    engines: list[FakeEngine] = []
+
+    @contextmanager
+    def open_engine(layout: Layout) -> Iterator[FakeEngine]:
+        engines.append(FakeEngine(layout))
+        yield engines[-1]
+
+    def hear(engine: FakeEngine, windows: Sequence[Any], batch: int) -> Heard:
+        steps = len(TEXT)
+        if batch > 1:  # three steps of 7 ms a token, for the four windows
+            return Heard([TEXT] * len(windows), 3 * steps, {"wall": 4 * 0.25 + 3 * steps * 0.007})
+        decode = steps * STEP * 0.8
+        seconds = {"encode": 0.21, "prompt": 0.01, "decode": decode, "wall": 0.25 + decode}
+        return Heard([TEXT], steps, seconds)
+
+    watch = Watch()
+    subject = Subject(
+        "t", drafter, False, open_engine, hear, np.zeros(11 * 16000, np.float32), "en", 4
+    )
+    effort = Effort(seconds, ROWS, 8, 2)
+    return measure(subject, layouts, effort, watch), engines, watch
+
+
+WHOLE, SPLIT, ONE = ((0, 1), ()), ((0,), (1,)), ((0,), ())
+
+
+def test_what_is_measured_becomes_costs() -> None:
+    found, _, _ = run([WHOLE, SPLIT])
+    whole, split = found.costs.lanes
+    assert whole.alone.encode(20) == pytest.approx(ENCODE + 0.020)
+    # The forwards of a run are what counts: the table is made to fit them.
+    assert whole.alone.step(1) == pytest.approx(0.8 * STEP)
+    assert whole.alone.step(9) == pytest.approx(0.8 * _step(9)), "the median is not disturbed"
+    assert whole.own is None and whole.beside is None and whole.draft is None
+    assert split.own is not None and split.beside is not None
+    assert split.own.step(4) == pytest.approx(0.8 * OWN * _step(4))
+    assert split.contention == pytest.approx(BESIDE)
+    assert split.beside.encode(20) == pytest.approx(BESIDE * OWN * (ENCODE + 0.020))
+    assert split.draft is not None and split.draft_beside is not None
+    assert split.draft.token == pytest.approx(TOKEN)
+    assert split.draft_beside.token == pytest.approx(TOKEN * BESIDE)
+    assert split.draft_beside.encode(11) == pytest.approx(DRAFT_ENCODE * BESIDE)
+
+
+def test_a_run_of_several_windows_tells_what_one_more_costs() -> None:
+    found, _, _ = run([WHOLE])
+    costs = found.costs
+    assert costs.window == pytest.approx(0.03), "wall time that is no encoder, prompt or step"
+    lane = costs.lanes[0]
+    predicted = simulate([perfect(11, len(TEXT))] * 4, Setup(0, 4), costs, lane).seconds
+    assert lane.alone.window > 0
+    assert predicted == pytest.approx(4 * 0.25 + 90 * 0.007, rel=0.01)
+
+
+def test_the_clip_and_its_draft_are_handed_on() -> None:
+    found, _, _ = run([WHOLE, SPLIT])
+    assert found.text == found.draft == TEXT
+    alone = run([WHOLE], drafter=None)[0]
+    assert (alone.text, alone.draft) == (TEXT, ())
+
+
+def test_two_layouts_are_measured_however_little_time_there_is() -> None:
+    found, engines, watch = run([WHOLE, SPLIT, ONE])
+    assert [lane.target_cores for lane in found.costs.lanes] == [(0, 1), (0,)]
+    assert engines[0].asked == ["encode", "encode", "steps"]
+    assert engines[1].asked.count("together") == 1
+    assert watch.told == [
+        "measuring t with x, up to 3 ways to share the cores",
+        "target on 2",
+        "target on 1, drafter on 1",
+    ]
+
+
+def test_more_time_is_more_rounds_and_more_layouts() -> None:
+    found, engines, _ = run([WHOLE, SPLIT, ONE], seconds=0.5)
+    assert len(found.costs.lanes) == 3
+    assert engines[0].asked.count("steps") > 1
+
+
+def test_a_noisy_machine_is_admitted() -> None:
+    assert run([WHOLE])[0].costs.noise == 0.0
+    assert run([WHOLE])[0].costs.bandwidth
