@@ -29,6 +29,7 @@ class AdaptiveRunTest : public RunTest {
  protected:
   AdaptiveRunTest() {
     options_.adaptive = true;
+    options_.batch_apart = 2;
     for (int i = 0; i < kWindows; ++i) {
       Tokens text = Text(12, static_cast<unsigned>(i) + 1);
       draft_[i] = text;
@@ -129,12 +130,22 @@ TEST_F(AdaptiveRunTest, WhatTheTargetTakesMeanwhileIsNeverDrafted) {
   }
 }
 
+/// The target alone, but it writes down how many windows are beside its own.
+class Listening final : public Strategy {
+ public:
+  explicit Listening(std::multiset<std::size_t>* heard) : heard_(heard) {}
+  void BeginWindow(const DraftSource&) override {}
+  void Committed(std::span<const TokenId>) override {}
+  void Beside(std::span<const std::size_t> others) override { heard_->insert(others.size()); }
+  void Propose(std::size_t, CandidateRuns*) override {}
+  void Verified(const CandidateRuns&, std::size_t, std::size_t) override {}
+  void EndWindow() override {}
+
+ private:
+  std::multiset<std::size_t>* const heard_;
+};
+
 TEST_F(AdaptiveRunTest, EachWindowOfABatchHearsOfTheOthers) {
-  struct Listening final : TargetOnly {
-    explicit Listening(std::multiset<std::size_t>* h) : heard(h) {}
-    void Beside(std::span<const std::size_t> others) override { heard->insert(others.size()); }
-    std::multiset<std::size_t>* const heard;
-  };
   std::multiset<std::size_t> heard;
   strategy_ = [&](std::size_t, Counters*) { return std::make_unique<Listening>(&heard); };
   Target(texts_, {.slots = 3});
