@@ -28,8 +28,8 @@ Engine MakeEngine(const LaneCores& lane = {}) {
   return Engine(std::getenv("AS2D_ORT_LIBRARY"), BundlePath("one"), lane);
 }
 
-std::unique_ptr<as2d::Run> Begin(Engine& engine, Method method, std::size_t budget,
-                                 int windows = 3, RunOptions options = {}) {
+std::unique_ptr<as2d::Run> Begin(Engine& engine, Method method, std::size_t budget, int windows = 3,
+                                 RunOptions options = {}) {
   auto run = engine.Start(method, budget, std::move(options));
   const Bundle bundle = Bundle::Open(BundlePath("one"));
   for (int i = 0; i < windows; ++i) {
