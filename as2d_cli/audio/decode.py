@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +71,8 @@ class AudioFile:
         self.warnings: list[str] = []
         self._bad_samples = 0
         self._errors = 0
+        self._decoding = threading.Lock()
+        self._closed = False
         if os.fspath(source) == "-":
             if stdin is None:
                 raise As2dError("standard input is closed", remedy="give a file, or a pipe for '-'")
@@ -100,21 +103,43 @@ class AudioFile:
         self.close()
 
     def close(self) -> None:
-        """Frees the decoder and closes the file (not standard input)."""
-        self._container.close()
-        self._close_file()
+        """Frees the decoder and closes the file (not standard input).
+
+        Never waits: when another thread is inside the iteration, that thread does it.
+        """
+        self._closed = True
+        self._free()
+
+    def _free(self) -> None:
+        if self._decoding.acquire(blocking=False):
+            try:
+                self._container.close()
+                self._close_file()
+            finally:
+                self._decoding.release()
 
     def __iter__(self) -> Iterator[Samples]:
         count = 0
+        blocks = self._blocks()
+        while True:
+            with self._decoding:
+                block = None if self._closed else self._next(blocks)
+            if self._closed:
+                self._free()
+                return
+            if block is None:
+                break
+            count += len(block)
+            yield block
+        self._judge(count / RATE)
+
+    def _next(self, blocks: Iterator[Samples]) -> Samples | None:
         try:
-            for block in self._blocks():
-                count += len(block)
-                yield block
+            return next(blocks, None)
         except av.error.FFmpegError as e:
             raise As2dError(
                 f"cannot decode {self.name}: {e.strerror}", remedy="convert it to WAV or FLAC"
             ) from e
-        self._judge(count / RATE)
 
     # Opening
 

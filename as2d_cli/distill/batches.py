@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from as2d_cli.catalog.graphs.head import POOL, TILE
+from as2d_cli.catalog.graphs.head import POOL, TILE, WINDOW_POSITIONS
 from as2d_cli.distill.cache import Cache, Entry
 
 __all__ = [
@@ -29,7 +29,7 @@ Groups = list[list[int]]
 IGNORED = -100
 """A token that is none: beyond the end of a text."""
 
-_POSITIONS = 2250
+_POSITIONS = 3 * WINDOW_POSITIONS
 """Positions in a batch: three windows of half a minute. With four times as many there are a quarter
 of the steps, and the adapter explains far less of the hints after as many passes."""
 

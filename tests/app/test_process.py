@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -152,6 +156,13 @@ def test_interruption_keeps_the_words_and_no_file(clip: str, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+def _unread(pipe: IO[bytes]) -> int:
+    """Bytes that nobody has taken out of a pipe yet."""
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe.fileno(), termios.FIONREAD, count)
+    return count[0]
+
+
 def test_interruption_while_a_pipe_gives_nothing() -> None:
     with subprocess.Popen(
         [*DRIVER, "transcribe", "-"],
@@ -161,8 +172,11 @@ def test_interruption_while_a_pipe_gives_nothing() -> None:
         env=_environment(),
     ) as process:
         assert process.stdin is not None
-        time.sleep(0.7)  # it waits in a read; before that, imports
-        process.send_signal(signal.SIGINT)
+        process.stdin.write(b"R")
+        process.stdin.flush()
+        while _unread(process.stdin) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)  # it waits for more
         assert process.wait(20) == 130
         assert process.stderr is not None and process.stderr.read() == b""
 

@@ -271,3 +271,49 @@ def test_flipped_bytes_never_raise_anything_else(
 
 
 _SMALL: dict[str, bytes] = {}
+
+
+class _Stalling(io.BytesIO):
+    """A pipe that gives its beginning, and the rest when it is let."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        super().__init__(data)
+        self._at = at
+        self.caught, self.go_on = threading.Event(), threading.Event()
+
+    def seekable(self) -> bool:
+        return False
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() >= self._at:
+            self.caught.set()
+            assert self.go_on.wait(20)
+        return super().read(size)
+
+    read1 = read
+
+
+def test_closed_while_a_thread_decodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The decoder is freed when the thread is done with it, not under its hands."""
+    write_wav(tmp_path / "a.wav", tone(60))
+    pipe = _Stalling((tmp_path / "a.wav").read_bytes(), 1_000_000)
+    audio = AudioFile("-", pipe)
+    freed: list[str] = []
+    monkeypatch.setattr(audio, "_close_file", lambda: freed.append(threading.current_thread().name))
+    thread = threading.Thread(target=lambda: list(audio), name="decoding")
+    thread.start()
+    assert pipe.caught.wait(20)
+    audio.close()
+    assert freed == []
+    pipe.go_on.set()
+    thread.join(20)
+    assert freed == ["decoding"]
+
+
+def test_closed_in_the_middle(tmp_path: Path) -> None:
+    write_wav(tmp_path / "a.wav", tone(60))
+    with AudioFile(tmp_path / "a.wav") as audio:
+        blocks = iter(audio)
+        next(blocks)
+    assert list(blocks) == list(audio) == []
+    audio.close()

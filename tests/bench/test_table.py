@@ -62,11 +62,11 @@ def test_all_columns() -> None:
     heading, line = page(LONG, columns=1000, all_columns=True)
     assert " ".join(heading.split()) == (
         "method tokens/s real time ratio 95 % mean p50 p95 slower of best length accepted "
-        "alone lead realigned WER exact memory"
+        "alone lead realigned WER error exact memory"
     )
     assert " ".join(line.split()) == (
         "as2d moonshine-tiny-en 16 123 30.0x 1.23 1.10-1.34 1.30 (1.20-1.40) 0.52 1.87 25% 92% "
-        "3.1 60% 5% 12.3 18 8.5% yes 376 MB"
+        "3.1 60% 5% 12.3 18 8.5% - yes 376 MB"
     )
 
 
