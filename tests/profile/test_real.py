@@ -20,7 +20,7 @@ pytestmark = pytest.mark.model
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     """A cache of its own with the bundles of the user's."""
-    for name in ("whisper-base", "whisper-tiny.en"):
+    for name in ("whisper-base", "whisper-base-head-en"):
         bundle = ensure_bundle(name)
         place = tmp_path / "bundles" / name
         place.parent.mkdir(exist_ok=True)
@@ -43,7 +43,8 @@ def test_a_profile_is_measured_kept_and_planned_by(cache: Path) -> None:
             assert lane.draft_beside.token > 0
     assert "kept in" in ran.stderr
     plan = plan_by_profile(
-        PlanRequest(target="whisper-base", drafter="whisper-tiny.en"), default_store(cache=cache)
+        PlanRequest(target="whisper-base", drafter="whisper-base-head-en"),
+        default_store(cache=cache),
     )
     assert "measured here on" in plan.why
     assert plan.costs is not None
