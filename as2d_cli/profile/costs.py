@@ -55,16 +55,20 @@ class TargetCosts:
     window: float = 0.0
 
     def step(self, rows: int, windows: int = 1) -> float:
-        """Seconds of a forward; between and beyond the measured numbers of rows by a line."""
+        """Seconds of a forward. Between two measured numbers of rows it is a straight line; below
+        the first its own figure, and beyond the last the line goes on, but never down: on a noisy
+        machine a larger step may have seemed the cheaper one. As `CostCurve` of the engine.
+        """
         return self._table(rows) + self.window * (windows - 1)
 
     def _table(self, rows: int) -> float:
         counts, seconds = self._points
-        if len(counts) == 1:
+        if len(counts) == 1 or rows <= counts[0]:
             return seconds[0]
-        at = min(max(1, bisect_left(counts, rows)), len(counts) - 1)
+        at = min(bisect_left(counts, rows), len(counts) - 1)
         part = (rows - counts[at - 1]) / (counts[at] - counts[at - 1])
-        return max(0.0, seconds[at - 1] + part * (seconds[at] - seconds[at - 1]))
+        found = seconds[at - 1] + part * (seconds[at] - seconds[at - 1])
+        return found if rows <= counts[-1] else max(seconds[-1], found)
 
     @cached_property
     def _points(self) -> tuple[list[int], list[float]]:
@@ -179,8 +183,8 @@ def _lane(data: Mapping[str, Any]) -> LaneCosts:
 
 def _target(data: Mapping[str, Any]) -> TargetCosts:
     steps = {int(rows): float(seconds) for rows, seconds in data["steps"].items()}
-    if not steps:
-        raise TypeError("no steps")
+    if not steps or min(steps.values()) <= 0:
+        raise TypeError("steps that cannot be")
     return TargetCosts(Line(**data["encode"]), steps, float(data["window"]))
 
 

@@ -36,6 +36,12 @@ def test_steps_lie_on_lines_between_what_was_measured() -> None:
     assert TargetCosts(Line(0, 0), {4: 0.013}).step(1) == 0.013
 
 
+def test_noise_makes_no_step_cheaper_beyond_what_was_measured() -> None:
+    noisy = TargetCosts(Line(0, 0), {2: 0.005, 9: 0.015, 16: 0.013})
+    assert noisy.step(16) == noisy.step(17) == noisy.step(200) == 0.013
+    assert noisy.step(1) == 0.005
+
+
 def test_contention_is_of_all_rows() -> None:
     model = costs(slower=1.5)
     assert model.lanes[0].contention is None
@@ -67,6 +73,13 @@ def test_what_is_no_cost_model_is_refused(change: dict[str, object]) -> None:
     data = costs().as_json() | change
     with pytest.raises(ValueError, match="is "):
         CostModel.from_json(json.loads(json.dumps(data)))
+
+
+def test_a_step_that_takes_no_time_is_refused() -> None:
+    data = json.loads(json.dumps(costs().as_json()))
+    data["lanes"][0]["alone"]["steps"]["1"] = 0
+    with pytest.raises(ValueError, match="steps that cannot be"):
+        CostModel.from_json(data)
 
 
 def test_a_missing_entry_is_told() -> None:
