@@ -33,7 +33,7 @@ def predict(results: Results, models: Mapping[str | None, CostModel]) -> None:
         costs = predictable(contender, models)
         lane = None if costs is None else _lane(costs, results.lanes.get(number, {}))
         setup = _setup(contender)
-        if costs is None or lane is None or (_drafts(setup) and lane.draft_beside is None):
+        if costs is None or lane is None or (setup.drafts and lane.draft_beside is None):
             continue
         results.predicted[number] = {
             unit: simulate(windows, setup, costs, lane).seconds
@@ -58,10 +58,6 @@ def _setup(contender: Contender) -> Setup:
     if contender.method == "target":
         return Setup(0)
     return Setup(contender.budget, contender.windows, free=contender.drafter == ORACLE)
-
-
-def _drafts(setup: Setup) -> bool:
-    return setup.budget > 0 and not setup.free
 
 
 def _lane(costs: CostModel, lanes: Mapping[str, Mapping[str, Sequence[int]]]) -> LaneCosts | None:

@@ -29,11 +29,11 @@ from as2d_cli.profile.alignment import Tracer, WindowTrace, trace_of
 from as2d_cli.profile.costs import CostModel
 from as2d_cli.tasks.interrupt import interruptible
 from as2d_cli.tasks.models import (
-    AUTO,
     Backend,
     ModelRequest,
     PlanFace,
     check_drafter,
+    drafter_name,
     make_plan,
 )
 from as2d_cli.text.whisper_prompt import is_multilingual
@@ -183,11 +183,10 @@ class Session:
         if asked is None:
             return None, None
         plan = make_plan(asked, self._backend, self._request.language)
-        drafter = asked.drafter
-        if drafter == AUTO:
-            drafter = self._backend.drafter(asked.target, self._request.language)
-        if not needs_drafter(plan.method):
-            drafter = None
+        drafter = None
+        if needs_drafter(plan.method):
+            language = self._request.language
+            drafter = drafter_name(asked.drafter, asked.target, language, self._backend)
         budget = plan.budget if plan.method != "target" else 0
         return plan, Contender(plan.method, drafter, budget, plan.windows, planned=True)
 

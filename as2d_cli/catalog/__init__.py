@@ -16,6 +16,7 @@ from as2d_cli.catalog.progress import (
     fetching,
     no_start,
     no_talk,
+    waiting,
 )
 from as2d_cli.catalog.store import Listeners, State, Store, default_store
 
@@ -34,6 +35,7 @@ __all__ = [
     "fetching",
     "find_bundle",
     "load_catalogue",
+    "waiting",
 ]
 
 

@@ -35,6 +35,11 @@ def fetching(entry: ModelEntry, folder: Path) -> str:
     return f"fetching {entry.id} ({size}, licence {entry.licence}) to {folder}"
 
 
+def waiting(model_id: str) -> str:
+    """One line for `OnWait`."""
+    return f"another process is pulling {model_id}, waiting"
+
+
 class Silent:
     """Shows nothing."""
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from as2d_cli.bench.session import BenchRequest
     from as2d_cli.bench.summary import Row
     from as2d_cli.output.file import ResultFile
-    from as2d_cli.tasks.models import ModelRequest
 
 __all__ = ["register"]
 
@@ -142,6 +141,8 @@ def _bench(
     """
     from as2d_cli.bench.session import BenchRequest
     from as2d_cli.decoding.plan import PlanRequest
+    from as2d_cli.output.file import result_files
+    from as2d_cli.profile.plan_file import by_plan
     from as2d_cli.tasks.models import AUTO, ModelRequest
 
     environment: Environment = ctx.obj
@@ -165,8 +166,7 @@ def _bench(
         ),
         planned=None
         if plan is None
-        else _planned(
-            plan,
+        else by_plan(
             ModelRequest(
                 target,
                 AUTO,
@@ -177,25 +177,14 @@ def _bench(
                 pin=pin,
                 offline=offline,
             ),
+            plan,
         ),
         alignment=alignment is not None,
     )
     wanted = {"--json": json, "--html": html, "--trace": trace, "--alignment": alignment}
     with ExitStack() as stack:
-        files = {
-            option: stack.enter_context(_file(path, option))
-            for option, path in wanted.items()
-            if path is not None
-        }
+        files = result_files(stack, wanted)
         _run(environment, request, _command_line(ctx), files)
-
-
-def _planned(plan: str, models: ModelRequest) -> ModelRequest:
-    if plan == "auto":
-        return models
-    from as2d_cli.profile.plan_file import filled, read_plan
-
-    return filled(models, read_plan(Path(plan)))
 
 
 def _run(
@@ -296,12 +285,6 @@ def _failed(environment: Environment, results: Results) -> bool:
 
 def _name(results: Results, unit: int) -> str:
     return results.units[unit].clip.path.name
-
-
-def _file(path: Path, option: str) -> ResultFile:
-    from as2d_cli.output.file import ResultFile
-
-    return ResultFile(path, option)
 
 
 def _command_line(ctx: typer.Context) -> list[str]:

@@ -76,14 +76,12 @@ def _profile(
     Takes less than a minute. What is measured is kept, and transcribe plans by it for as long as
     machine, models and versions are the same.
     """
+    from as2d_cli.output.file import result_files
+
     environment: Environment = ctx.obj
     _one_of({"--quick": quick, "--full": full, "--saved": saved})
     with ExitStack() as stack:
-        files = {
-            option: stack.enter_context(_file(path, option))
-            for option, path in (("--save", save), ("--html", html))
-            if path is not None
-        }
+        files = result_files(stack, {"--save": save, "--html": html})
         if device_file is not None:
             _one_of({"--device-file": True, "--saved": saved, "--save": save is not None})
             _device(environment, device_file, alignment, explain=explain, json=json, files=files)
@@ -109,7 +107,7 @@ def _found(
     """Gets the models, and measures."""
     from dataclasses import replace
 
-    from as2d_cli.catalog import Listeners, Silent, default_store
+    from as2d_cli.catalog import Listeners, Silent, default_store, fetching, waiting
     from as2d_cli.output.bench_progress import BenchProgress
     from as2d_cli.output.talk import Talk
     from as2d_cli.profile.profiles import Profiles
@@ -121,7 +119,9 @@ def _found(
     )
     talk = Talk(environment, quiet=quiet)
     listeners = Listeners(
-        Silent(), on_start=lambda entry, folder: talk.notice(f"fetching {entry.id} to {folder}")
+        Silent(),
+        on_start=lambda entry, folder: talk.notice(fetching(entry, folder)),
+        on_wait=lambda other: talk.notice(waiting(other)),
     )
     target = store.ensure(request.target, listeners)
     if request.drafter == AUTO:
@@ -225,9 +225,3 @@ def _one_of(options: dict[str, bool]) -> None:
             remedy="leave one out",
             status=ExitStatus.USAGE,
         )
-
-
-def _file(path: Path, option: str) -> ResultFile:
-    from as2d_cli.output.file import ResultFile
-
-    return ResultFile(path, option)

@@ -173,6 +173,7 @@ def _transcribe(
     if output is None and environment.stdout.raw is None:
         raise As2dError("standard output is closed", remedy="give --output FILE")
 
+    from as2d_cli.profile.plan_file import by_plan
     from as2d_cli.tasks.models import AUTO, ModelRequest
     from as2d_cli.tasks.transcription import TranscribeOptions
 
@@ -190,10 +191,7 @@ def _transcribe(
         pin=pin,
         offline=offline,
     )
-    if plan != AUTO:
-        from as2d_cli.profile.plan_file import filled, read_plan
-
-        request = filled(request, read_plan(Path(plan)))
+    request = by_plan(request, plan)
     options = TranscribeOptions(
         language=None if language == "auto" else language.lower(), max_tokens=max_tokens
     )

@@ -171,9 +171,10 @@ class AdapterNetwork(nn.Module):
         self.heads = init.decoder_heads
         self.adapter = Adapter(encoding_width, init.width, blocks)
         table = torch.from_numpy(decoder.embeddings[list(pieces)].astype("float32"))
-        self.embeddings = nn.Parameter(table)
+        # Not trained: what tokens mean is known, and no few hours of audio have most of them.
+        self.embeddings = nn.Parameter(table, requires_grad=False)
         positions = torch.from_numpy(decoder.positions[:context].astype("float32"))
-        self.positions = nn.Parameter(positions)
+        self.positions = nn.Parameter(positions, requires_grad=False)
         self.layers = nn.ModuleList(TextLayer(decoder.layers[i], self.heads) for i in layers)
         self.norm = _norm(decoder.norm)
         self.dropout = nn.Dropout(0.1)

@@ -101,7 +101,7 @@ class Speller:
     def __init__(self, pieces: Pieces) -> None:
         self._text = pieces.vocabulary.pieces[: pieces.start]
         self._ids = {piece: i for i, piece in enumerate(self._text)}
-        self._parts = [self._cut(piece) for piece in self._text]
+        self._parts = [self._cut(p) if len(p) > 1 else [i] for i, p in enumerate(self._text)]
 
     def vary(self, tokens: Sequence[int], random: Random) -> list[int]:
         """A text of pieces, its prompt and end as they are."""
@@ -117,14 +117,12 @@ class Speller:
         return self._parts[token]
 
     def _cut(self, whole: bytes) -> list[int]:
-        """The longest piece that begins it, but is not all of it; and so on."""
+        """The longest piece that begins it, but is not all of it; and so on to single bytes."""
         parts: list[int] = []
         left = whole
         while left:
             most = len(left) - (left == whole)
-            length = next(n for n in range(most, -1, -1) if left[:n] in self._ids or n <= 1)
-            if length == 0:  # a single byte
-                return [self._ids[whole]]
+            length = next(n for n in range(most, 0, -1) if left[:n] in self._ids)
             parts.append(self._ids[left[:length]])
             left = left[length:]
         return parts

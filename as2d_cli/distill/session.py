@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from as2d_cli import __version__
-from as2d_cli.catalog import Bundle, Listeners, Silent, Store, fetching
+from as2d_cli.catalog import Bundle, Listeners, Silent, Store, fetching, waiting
 from as2d_cli.catalog.graphs.whisper import Whisper
 from as2d_cli.catalog.weights.head import write_head
 from as2d_cli.catalog.weights.whisper import read_whisper
@@ -61,7 +61,7 @@ def distill(request: DistillRequest, store: Store, watch: Watch) -> dict[str, An
     listeners = Listeners(
         Silent(),
         on_start=lambda entry, folder: watch.stage(fetching(entry, folder)),
-        on_wait=lambda other: watch.stage(f"another process is pulling {other}, waiting"),
+        on_wait=lambda other: watch.stage(waiting(other)),
     )
     target = store.ensure(request.target, listeners)
     if target.family != "whisper":

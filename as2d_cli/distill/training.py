@@ -195,7 +195,10 @@ class Trainer:
         self.network.train()
         total = 0.0
         groups = group_windows(self._entries, shuffle)
-        texts = [self._spell(text, shuffle) for text in self._texts]
+        texts = self._texts
+        if stage == "tune" and isinstance(self.network, AdapterNetwork):
+            most = len(self.network.positions)
+            texts = [self._spelled(text, most, shuffle) for text in texts]
         for index, batch in enumerate(batches(self._cache, self._entries, texts, groups)):
             self._set_rates(stage, index / len(groups))
             with torch.autocast("cpu", torch.bfloat16):
@@ -208,11 +211,10 @@ class Trainer:
             total += float(loss.detach())
         return total / len(groups)
 
-    def _spell(self, text: Text, random: random.Random) -> Text:
-        """Otherwise than before, unless that is too long for the head."""
+    def _spelled(self, text: Text, most: int, random: random.Random) -> Text:
+        """Otherwise than before, unless that takes more than `most` tokens."""
         tokens = self._speller.vary(text.tokens, random)
-        fits = isinstance(self.network, CtcNetwork) or len(tokens) <= len(self.network.positions)
-        return Text(tokens, text.letters) if fits else text
+        return Text(tokens, text.letters) if len(tokens) <= most else text
 
     def _loss(self, stage: str, batch: Batch) -> Tensor:
         network = self.network
@@ -264,12 +266,7 @@ class Trainer:
         adapter = [*network.adapter.parameters()]
         sketch = [] if network.sketch is None else [*network.sketch.parameters()]
         done = {id(p) for p in (*adapter, *sketch)}
-        # What tokens mean is known, and no few hours of audio have most of them.
-        known = () if alone else (network.embeddings, network.positions)
-        for table in known:
-            table.requires_grad_(False)
-            done.add(id(table))
-        rest = [p for p in network.parameters() if id(p) not in done]
+        rest = [p for p in network.parameters() if p.requires_grad and id(p) not in done]
         groups = (adapter, _FASTER if alone else 1.0), (sketch, _FASTER), (rest, 1.0)
         return [{"params": p, "lr": 0.0, "speed": speed} for p, speed in groups if p]
 

@@ -6,6 +6,8 @@ import contextlib
 import os
 import re
 import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, cast
@@ -13,7 +15,7 @@ from typing import BinaryIO, Self, cast
 from as2d_cli.environment import Output
 from as2d_cli.errors import As2dError
 
-__all__ = ["ResultFile"]
+__all__ = ["ResultFile", "result_files"]
 
 
 class ResultFile:
@@ -91,6 +93,19 @@ class ResultFile:
         mask = os.umask(0)
         os.umask(mask)
         return 0o666 & ~mask
+
+
+def result_files(stack: ExitStack, wanted: Mapping[str, Path | None]) -> dict[str, ResultFile]:
+    """The files of those options that were given; `stack` closes them.
+
+    Raises:
+        As2dError: nothing can be written to one of them.
+    """
+    return {
+        option: stack.enter_context(ResultFile(path, option))
+        for option, path in wanted.items()
+        if path is not None
+    }
 
 
 _STREAMS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from as2d_cli.machine.cores import core_list
-from as2d_cli.output.profile_report import milliseconds, print_ranking
+from as2d_cli.output.profile_report import milliseconds, print_ranking, print_table
 from as2d_cli.profile.device import Device
 from as2d_cli.profile.growth import Growth
 
@@ -29,12 +28,7 @@ def print_growth(
         console.print(f"  {count} x {core} at {ghz:g} GHz")
     console.print("estimated from clocks, vector width and memory, not measured", soft_wrap=True)
     console.print()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for number, heading in enumerate(
-        ("target", "step", "encoder 10 s", "with drafts", "gain", "best", "gain", "cores")
-    ):
-        left = number in (0, 3, 5, 7)
-        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
+    rows = [("target", "step", "encoder 10 s", "with drafts", "gain", "best", "gain", "cores")]
     for entry in found:
         costs, chosen, drafting = entry.findings.costs, entry.findings.chosen, entry.drafting
         alone = costs.lanes[0].alone
@@ -42,7 +36,7 @@ def print_growth(
         cores = core_list(lane.target_cores)
         if chosen.candidate.drafter:
             cores += f" | {core_list(lane.draft_cores)}"
-        cells = (
+        row = (
             costs.target,
             milliseconds(alone.step(1)),
             milliseconds(alone.encode(10)),
@@ -52,8 +46,8 @@ def print_growth(
             f"{chosen.ratio:.2f} x",
             cores,
         )
-        table.add_row(*(Text(cell) for cell in cells))
-    console.print(table, crop=False)
+        rows.append(row)
+    print_table(rows, console, left=(0, 3, 5, 7))
     if explain:
         for entry in found:
             console.print()

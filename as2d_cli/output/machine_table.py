@@ -47,20 +47,9 @@ def write_machine(facts: MachineFacts, conditions: Conditions, environment: Envi
         for line in machine_lines(facts, conditions):
             environment.stdout.write(line + "\n")
         return
-    from rich.console import Console
+    from as2d_cli.output.console import print_page
 
-    console = Console(
-        width=environment.width,
-        force_terminal=True,
-        no_color=not environment.colour,
-        color_system="standard" if environment.colour else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
-    with console.capture() as captured:
-        print_machine(facts, conditions, console)
-    environment.stdout.write(captured.get())
+    print_page(environment, lambda console: print_machine(facts, conditions, console))
 
 
 def machine_lines(facts: MachineFacts, conditions: Conditions) -> list[str]:

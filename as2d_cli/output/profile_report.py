@@ -21,6 +21,7 @@ __all__ = [
     "print_costs",
     "print_plan",
     "print_ranking",
+    "print_table",
 ]
 
 _NOISY = 0.1
@@ -38,7 +39,7 @@ def print_costs(costs: CostModel, console: Console) -> None:
     pair = costs.target + (f" with {costs.drafter}" if costs.drafter else "")
     origin = "estimated from a description" if costs.estimated else costs.created
     console.print(Text(one_line(f"{pair}, {origin}" if origin else pair), style="bold"))
-    _table(cost_rows(costs), console)
+    print_table(cost_rows(costs), console)
     console.print()
     for line in _plot(costs):
         console.print(Text(line), soft_wrap=True)
@@ -60,7 +61,7 @@ def print_ranking(findings: Findings, console: Console) -> None:
         seen.add(kind)
     rows: list[tuple[str, ...]] = [("plan", "target", "drafter", "tokens/s", "ratio", "slower", "")]
     rows += [_ranked_row(ranked, findings) for ranked in shown]
-    _table(rows, console, left=(0, 6))
+    print_table(rows, console, left=(0, 6))
     left_out = len(findings.ranking) - len(shown)
     if left_out:
         console.print(f"and {left_out} more")
@@ -181,7 +182,10 @@ def notes(costs: CostModel) -> Iterator[str]:
         yield f"repeats spread by +-{costs.noise:.0%}"
 
 
-def _table(rows: Sequence[Sequence[str]], console: Console, left: Sequence[int] = (0, 1)) -> None:
+def print_table(
+    rows: Sequence[Sequence[str]], console: Console, left: Sequence[int] = (0, 1)
+) -> None:
+    """The headings first; `left`: columns of words."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for number, heading in enumerate(rows[0]):
         table.add_column(heading, justify="left" if number in left else "right", no_wrap=True)

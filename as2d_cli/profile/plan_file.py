@@ -15,7 +15,7 @@ from as2d_cli.limits import MAX_BUDGET, MAX_WINDOWS
 from as2d_cli.methods import METHODS, needs_drafter
 from as2d_cli.tasks.models import AUTO, ModelRequest
 
-__all__ = ["FORMAT", "SavedPlan", "as_json", "filled", "read_plan"]
+__all__ = ["FORMAT", "SavedPlan", "as_json", "by_plan", "filled", "read_plan"]
 
 FORMAT = "as2d-plan-1"
 
@@ -58,16 +58,23 @@ def read_plan(path: Path, option: str = "--plan") -> SavedPlan:
     )
 
 
+def by_plan(request: ModelRequest, plan: str) -> ModelRequest:
+    """`request` as a ``--plan`` has it: ``auto`` leaves it as it is, else a file fills it in.
+
+    Raises:
+        As2dError: status USAGE; the file cannot be read, or is no plan.
+    """
+    return request if plan == AUTO else filled(request, read_plan(Path(plan)))
+
+
 def filled(request: ModelRequest, saved: SavedPlan) -> ModelRequest:
     """`request` with all that it leaves open as `saved` has it."""
     plan = saved.plan
-    same = request.method in (AUTO, plan.method)
-    if same and request.drafter == AUTO:
-        request = replace(request, drafter=saved.drafter)
-    if not same:
+    if request.method not in (AUTO, plan.method):
         return request
     return replace(
         request,
+        drafter=saved.drafter if request.drafter == AUTO else request.drafter,
         method=plan.method,
         budget=plan.budget if request.budget is None else request.budget,
         target_cores=request.target_cores or _listed(plan.target_cores),

@@ -36,6 +36,11 @@ class Setup:
     elastic: bool = True
     free: bool = False
 
+    @property
+    def drafts(self) -> bool:
+        """A drafter is at work."""
+        return self.budget > 0 and not self.free
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -155,9 +160,8 @@ class _Run:
         self._windows, self._setup, self._costs = windows, setup, costs
         self._alone = lane.alone if setup.elastic or lane.own is None else lane.own
         self._beside = lane.beside or self._alone
-        drafts = setup.budget > 0 and not setup.free
-        self._drafter = _Drafter(windows, setup.batch + 1, costs, lane) if drafts else None
-        self._ahead = drafts and costs.shares_encoder
+        self._drafter = _Drafter(windows, setup.batch + 1, costs, lane) if setup.drafts else None
+        self._ahead = setup.drafts and costs.shares_encoder
         # By windows and rows: looked up in every step.
         self._table = [
             [self._step_seconds(rows, windows) for rows in range(most + 1)]

@@ -27,6 +27,7 @@ __all__ = [
     "RunFace",
     "check_drafter",
     "default_backend",
+    "drafter_name",
     "make_plan",
     "open_models",
 ]
@@ -176,7 +177,7 @@ def open_models(
         check(target)
     drafter: Model | None = None
     if needs_drafter(plan.method):
-        name = backend.drafter(target.id, language) if request.drafter == AUTO else request.drafter
+        name = drafter_name(request.drafter, target.id, language, backend)
         drafter = _drafter(name, target, request.offline, backend, monitor)
     with interruptible(lambda: backend.open(target, drafter, plan)) as engine:
         for text in engine.notices:
@@ -200,6 +201,13 @@ def _drafter(
         return None
     check_drafter(name, drafter, target)
     return drafter
+
+
+def drafter_name(
+    asked: str | None, target: str, language: str | None, backend: Backend
+) -> str | None:
+    """The drafter that is meant: ``auto`` is the one that suits; None for none."""
+    return backend.drafter(target, language) if asked == AUTO else asked
 
 
 def check_drafter(name: str, drafter: Model, target: Model) -> None:
@@ -228,9 +236,7 @@ def make_plan(request: ModelRequest, backend: Backend, language: str | None = No
     Raises:
         As2dError: status USAGE; the cores asked for are not there.
     """
-    name = request.drafter
-    if name == AUTO:
-        name = backend.drafter(request.target, language)
+    name = drafter_name(request.drafter, request.target, language, backend)
     return backend.plan(
         PlanRequest(
             method=request.method,
@@ -264,7 +270,7 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
             name,
             progress=progress,
             on_start=lambda entry, folder: monitor.notice(catalog.fetching(entry, folder)),
-            on_wait=lambda other: monitor.notice(f"another process is pulling {other}, waiting"),
+            on_wait=lambda other: monitor.notice(catalog.waiting(other)),
             offline=offline or None,
         )
 
