@@ -22,10 +22,12 @@ __all__ = [
     "ModelRequest",
     "Models",
     "RunFace",
+    "Voice",
     "check_drafter",
     "default_backend",
     "make_plan",
     "open_models",
+    "open_voice",
 ]
 
 
@@ -84,6 +86,12 @@ class PlanFace(Protocol):
     def windows(self) -> int: ...
 
 
+class Voice(Protocol):
+    """What is used of a voice-activity model (see `as2d_cli.decoding.voice.VoiceModel`)."""
+
+    def start(self) -> Callable[[Any], Any]: ...
+
+
 @dataclass(frozen=True)
 class Backend:
     """Catalogue and engine, so that tests can bring their own.
@@ -95,6 +103,7 @@ class Backend:
         plan: (method, budget, target cores, draft cores, windows, the drafter shares the target's
             encoder) -> plan.
         open: (target, drafter or None, plan) -> context manager of an engine.
+        voice: offline -> the model that tells speech from what is none.
     """
 
     ensure: Callable[[str, bool], Model]
@@ -102,6 +111,7 @@ class Backend:
     shares_encoder: Callable[[str], bool]
     plan: Callable[[str, int | None, str | None, str | None, int | None, bool], PlanFace]
     open: Callable[[Model, Model | None, Any], AbstractContextManager[EngineFace]]
+    voice: Callable[[bool], Voice]
 
 
 @dataclass(frozen=True)
@@ -201,6 +211,15 @@ def check_drafter(name: str, drafter: Model, target: Model) -> None:
         )
 
 
+def open_voice(backend: Backend, monitor: Monitor, *, offline: bool) -> Voice | None:
+    """The model that tells speech from what is none; without it, one warning and None."""
+    try:
+        return backend.voice(offline)
+    except As2dError as e:
+        monitor.warning(f"noise and music are not told from speech: {e}")
+        return None
+
+
 def make_plan(request: ModelRequest, backend: Backend, language: str | None = None) -> PlanFace:
     """How the two lanes share the cores.
 
@@ -253,10 +272,21 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         entry = catalog.load_catalogue().get(name)
         return entry is not None and bool(entry.target)
 
+    def voice(offline: bool) -> Voice:
+        from as2d_cli.decoding.voice import VoiceModel
+
+        entry = catalog.load_catalogue().voice("transcribe")
+        assert entry is not None, "models.toml has a model for it"
+        bundle = catalog.ensure_bundle(
+            entry.id, progress=progress, on_start=fetching, offline=offline or None
+        )
+        return VoiceModel(bundle.encoder_path)
+
     return Backend(
         ensure=ensure,
         drafter=drafter,
         shares_encoder=shares_encoder,
         plan=decoding.make_plan,
         open=decoding.Engine.open,
+        voice=voice,
     )

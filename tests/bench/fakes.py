@@ -20,7 +20,7 @@ from as2d_cli.decoding.events import (
 )
 from as2d_cli.environment import Environment, Output
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.tasks.models import Backend, EngineFace, Model, PlanFace
+from as2d_cli.tasks.models import Backend, EngineFace, Model, PlanFace, Voice
 from tests.fakes import LANGUAGES, FakeModel, Ran, tokens_of
 
 
@@ -123,7 +123,12 @@ class FakeMachine:
                 engine.warnings.append(f"no drafter, the target goes alone: {drafter.id} is broken")
             return nullcontext(cast(EngineFace, engine))
 
-        return Backend(ensure, lambda target, language: None, lambda name: False, plan, open_engine)
+        def voice(offline: bool) -> Voice:
+            raise AssertionError("recordings are measured whole")
+
+        return Backend(
+            ensure, lambda target, language: None, lambda name: False, plan, open_engine, voice
+        )
 
 
 class _Engine:
