@@ -167,6 +167,30 @@ def test_interruption_while_a_pipe_gives_nothing() -> None:
         assert process.stderr is not None and process.stderr.read() == b""
 
 
+def test_interruption_ends_a_recording_and_keeps_its_words() -> None:
+    with subprocess.Popen(
+        [*DRIVER, "transcribe", "--mic"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_environment({}, SOUND="60"),
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"as2d: <microphone>: recording until Ctrl-C\n"
+        time.sleep(1)  # something is said
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=50)
+    assert (process.returncode, out, err) == (0, b"Hello world.\n", b"")
+
+
+@pytest.mark.parametrize("route", ["- < {}", "/dev/stdin < {}", "<(cat {})", "- < <(cat {})"])
+def test_routes_into_the_program(clip: str, route: str) -> None:
+    command = f"{sys.executable} -m tests.app.driver transcribe {route.format(clip)}"
+    ran = subprocess.run(
+        ["bash", "-c", command], capture_output=True, env=_environment(), check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"Hello world.\n" * 3, b"")
+
+
 def test_background_job_ignores_the_interruption_it_was_told_to(clip: str) -> None:
     command = f"trap '' INT; exec {sys.executable} -m tests.app.driver transcribe {clip}"
     with subprocess.Popen(
