@@ -18,9 +18,13 @@ FRAME = 512
 Listen = Callable[[Samples], Samples]
 """float32[n * FRAME], the next of one stream -> float32[n]: how likely each frame is spoken."""
 
-PAUSE = 4.0
+PAUSE = 2.0
 """Seconds of silence that end a window. Shorter ones stay in it, because a window costs as much as
-half a minute of audio whatever is in it; in longer ones a model starts to invent."""
+half a minute of audio whatever is in it; after longer ones a model may take what was said for all
+there is, or invent."""
+
+_STEP = 32 * FRAME
+"""Judged at a time: one second."""
 
 _ON, _OFF = 0.5, 0.35
 """Speech begins at the one and ends below the other (the defaults of Silero's own tools)."""
@@ -65,16 +69,13 @@ def speech_windows(
         pause: seconds.
     """
     stretch = _Stretch(listen, first, round(pause * RATE))
-    index = 0
     for block in blocks:
         stretch.push(block)
-        while (window := stretch.take(index)) is not None:
-            yield window
-            index += 1
+        # Step by step, so that nothing depends on how the stream is cut into blocks.
+        while stretch.step():
+            yield from stretch.windows()
     stretch.finish()
-    while (window := stretch.take(index)) is not None:
-        yield window
-        index += 1
+    yield from stretch.windows()
 
 
 class _Stretch:
@@ -90,25 +91,36 @@ class _Stretch:
         self._activity = _Activity(first)
         self._loudest = 0.0
         self._ended = False
+        self._count = 0
 
     def push(self, block: Samples) -> None:
         self._samples = np.concatenate([self._samples, block])
+
+    def step(self) -> bool:
+        """Judges the next second; False when it is not here yet."""
         begin = self._now - self._base
-        whole = (len(self._samples) - begin) // FRAME * FRAME
-        if whole:
-            self._judge(self._samples[begin : begin + whole])
-            self._now += whole
+        if len(self._samples) - begin < _STEP:
+            return False
+        self._judge(self._samples[begin : begin + _STEP])
+        self._now += _STEP
         self._forget()
+        return True
 
     def finish(self) -> None:
+        """Judges what is left, which is less than a step."""
         rest = self._samples[self._now - self._base :]
         if len(rest):
-            self._judge(np.pad(rest, (0, FRAME - len(rest))))
+            self._judge(np.pad(rest, (0, -len(rest) % FRAME)))
             self._now += len(rest)
         self._activity.close(self._now)
         self._ended = True
 
-    def take(self, index: int) -> AudioWindow | None:
+    def windows(self) -> Iterator[AudioWindow]:
+        """Those whose ends are known by now."""
+        while (window := self._take()) is not None:
+            yield window
+
+    def _take(self) -> AudioWindow | None:
         """The next window, as soon as it is known where it ends."""
         spans = self._activity.spans
         if not spans:
@@ -118,11 +130,11 @@ class _Stretch:
         over = count < len(spans) or self._ended or self._now - spans[count - 1][1] >= self._pause
         stop = min(spans[count - 1][1] + _PAD, self._now)
         if stop - start <= WINDOW:
-            return self._window(index, start, stop, count) if over else None
+            return self._window(start, stop, count) if over else None
         if not over and self._now - start < WINDOW + _LEAST_REST:
             return None
         latest = min(start + WINDOW, (stop if over else self._now) - _LEAST_REST)
-        return self._cut(index, start, latest, count)
+        return self._cut(start, latest, count)
 
     def _together(self) -> int:
         """How many spans follow each other without a pause that ends a window."""
@@ -131,7 +143,7 @@ class _Stretch:
                 return i
         return len(self._activity.spans)
 
-    def _cut(self, index: int, start: int, latest: int, count: int) -> AudioWindow:
+    def _cut(self, start: int, latest: int, count: int) -> AudioWindow:
         """The window from `start` on, which `count` spans are too long for."""
         spans = self._activity.spans
         for search in _SEARCHES:
@@ -142,7 +154,7 @@ class _Stretch:
             if best is not None:
                 before, after = spans[best[1] - 1][1], spans[best[1]][0]
                 cut = min((before + after) // 2, latest)
-                window = self._window(index, start, min(before + _PAD, cut), best[1])
+                window = self._window(start, min(before + _PAD, cut), best[1])
                 self._floor = cut
                 return window
         cut = start + quiet_cut(self._samples[start - self._base :], latest - start)
@@ -151,16 +163,17 @@ class _Stretch:
         if spans[inside - 1][1] > cut:
             spans.insert(inside, (cut, spans[inside - 1][1]))
             spans[inside - 1] = (spans[inside - 1][0], cut)
-        return self._window(index, start, cut, inside)
+        return self._window(start, cut, inside)
 
-    def _window(self, index: int, start: int, stop: int, count: int) -> AudioWindow:
+    def _window(self, start: int, stop: int, count: int) -> AudioWindow:
         spans = self._activity.spans
         taken = tuple(spans[:count])
         del spans[:count]
         self._floor = stop
         samples = self._samples[start - self._base : stop - self._base].copy()
         self._forget()
-        return AudioWindow(index, start, samples, taken)
+        self._count += 1
+        return AudioWindow(self._count - 1, start, samples, taken)
 
     def _forget(self) -> None:
         """Drops the samples that no window can need any more."""
@@ -171,13 +184,11 @@ class _Stretch:
             self._base = begin
 
     def _judge(self, frames: Samples) -> None:
-        for at in range(0, len(frames), FRAME * 32):
-            piece = frames[at : at + FRAME * 32]
-            if float(np.abs(piece).max()) <= SILENCE:
-                likely = np.zeros(len(piece) // FRAME, np.float32)
-            else:
-                likely = self._listen(self._audible(piece))
-            self._activity.push(likely)
+        if float(np.abs(frames).max()) <= SILENCE:
+            likely = np.zeros(len(frames) // FRAME, np.float32)
+        else:
+            likely = self._listen(self._audible(frames))
+        self._activity.push(likely)
 
     def _audible(self, piece: Samples) -> Samples:
         """As the model needs it: no constant part, and a quiet recording made louder."""

@@ -119,12 +119,18 @@ class FolderSink:
             renderer.segment(segment)
 
     def end(self, transcript: Transcript) -> None:
-        """The files get their names."""
-        for renderer in self._renderers:
-            renderer.end(transcript)
-        for file in self._files:
-            file.keep()
-        self._close()
+        """The files get their names.
+
+        Raises:
+            As2dError: one of them cannot; those that have no name yet go away.
+        """
+        try:
+            for renderer in self._renderers:
+                renderer.end(transcript)
+            for file in self._files:
+                file.keep()
+        finally:
+            self._close()
 
     def abandon(self) -> None:
         """The files go away."""

@@ -152,7 +152,7 @@ def test_interruption_keeps_the_words_and_no_file(clip: str, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_interruption_while_a_pipe_gives_nothing() -> None:
+def test_interruption_while_a_pipe_gives_nothing(clip: str) -> None:
     with subprocess.Popen(
         [*DRIVER, "transcribe", "-"],
         stdin=subprocess.PIPE,
@@ -161,7 +161,9 @@ def test_interruption_while_a_pipe_gives_nothing() -> None:
         env=_environment(),
     ) as process:
         assert process.stdin is not None
-        time.sleep(0.7)  # it waits in a read; before that, imports
+        # More than a pipe holds: when all is written, the program reads, and waits for the rest.
+        process.stdin.write(Path(clip).read_bytes()[:100_000])
+        process.stdin.flush()
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
         assert process.stderr is not None and process.stderr.read() == b""

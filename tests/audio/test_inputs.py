@@ -70,8 +70,13 @@ def test_raw_samples_without_any(tmp_path: Path) -> None:
 def test_a_socket_by_its_descriptor(tmp_path: Path) -> None:
     wav = write_wav(tmp_path / "a.wav", tone(0.5)).read_bytes()
     ours, theirs = socket.socketpair()
-    with ours, theirs:
-        writer = threading.Thread(target=lambda: (theirs.sendall(wav), theirs.close()))
+
+    def write() -> None:
+        with theirs:
+            theirs.sendall(wav)
+
+    with ours:
+        writer = threading.Thread(target=write)
         writer.start()
         with AudioFile(f"/dev/fd/{ours.fileno()}") as audio:
             assert sum(map(len, audio)) == 8_000

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -64,7 +64,7 @@ def test_speech_from_the_first_to_the_last_sample() -> None:
 
 
 def test_short_pauses_stay_inside_and_long_ones_end_a_window() -> None:
-    stream = _sound((3, LOUD), (2, QUIET), (3, LOUD), (6, QUIET), (3, LOUD))
+    stream = _sound((3, LOUD), (1.8, QUIET), (3, LOUD), (6.2, QUIET), (3, LOUD))
     first, second = _cut(stream)
     assert len(first.spoken) == 2
     assert second.spoken[0][0] == pytest.approx(14, abs=GAP)
@@ -100,6 +100,7 @@ def test_speech_without_a_pause_is_cut_where_it_is_quiet() -> None:
     block=st.sampled_from([777, RATE, 9 * RATE]),
     first=st.sampled_from([0, 12345]),
 )
+@example(parts=[(31.0, True), (5.0, False)], block=9 * RATE, first=0)
 def test_all_speech_is_in_windows_in_order(
     parts: list[tuple[float, bool]], block: int, first: int
 ) -> None:

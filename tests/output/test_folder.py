@@ -87,3 +87,12 @@ def test_an_unwritable_place_is_one_line(tmp_path: Path) -> None:
     sink = _sink(tmp_path / "file", "a")
     with pytest.raises(As2dError, match=r"cannot write --output .*/file/a\.txt: "):
         sink.begin(_info(0))
+
+
+def test_a_file_that_cannot_be_named_leaves_nothing(tmp_path: Path) -> None:
+    sink = _sink(tmp_path, "a")
+    sink.begin(_info(0))
+    (tmp_path / "a.txt").mkdir()
+    with pytest.raises(As2dError, match="cannot write --output"):
+        sink.end(Transcript(_info(0)))
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
