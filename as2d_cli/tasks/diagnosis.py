@@ -136,11 +136,7 @@ def _plan(environment: Environment) -> Iterator[Finding]:
         target=target.id,
         drafter=None if drafter is None else drafter.id,
     )
-    try:
-        plan = plan_by_profile(request, store)
-    except As2dError as e:
-        yield Finding("would run", str(e), ok=False)
-        return
+    plan = plan_by_profile(request, store)
     parts = [plan.method, f"budget {plan.budget}"]
     if plan.windows > 1:
         parts.append(f"{plan.windows} windows at a time")

@@ -489,6 +489,8 @@ def test_options_are_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
     at = [shown.index(f"\n{panel}:\n") for panel in ("Input", "Text", "Output", "Models and cores")]
     assert at == sorted(at)
     assert at[0] < shown.index("--recursive") < at[1] < shown.index("--language") < at[2]
+    for option in ("--threads", "--no-pin", "--plan", "--offline"):
+        assert at[3] < shown.index(f"{option} ") < shown.index("\nOptions:\n"), option
 
 
 def test_output_to_a_device(clip: Path) -> None:
