@@ -11,10 +11,11 @@ import typer
 
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.settings import defaults_of
 
 __all__ = ["COMMANDS", "Terminated", "build_app", "run"]
 
-COMMANDS = ("transcribe", "models", "profile", "bench", "distill")
+COMMANDS = ("transcribe", "models", "profile", "bench", "distill", "doctor")
 """In the order of `--help`; each is a module of `as2d_cli.commands` with ``register(app)``."""
 
 _STATUSES = """\b
@@ -107,7 +108,8 @@ def _invoke(args: list[str], environment: Environment) -> int:
     command = typer.main.get_command(build_app())
     try:
         # Not command.main(): that one prints errors in its own way and turns Ctrl-C into an echo.
-        with command.make_context("as2d", args, obj=environment) as context:
+        settled = defaults_of(command, environment)
+        with command.make_context("as2d", args, obj=environment, default_map=settled) as context:
             command.invoke(context)
     except typer.Exit as e:
         return e.exit_code

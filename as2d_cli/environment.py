@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from as2d_cli.errors import As2dError, one_line
 
@@ -78,7 +78,7 @@ class Environment:
     Attributes: stdin: binary; None when the caller closed it. shared_terminal: stdout and stderr
         are the same terminal, so that talk and result share lines. columns: fixed width of the
         terminal, or None to ask it each time (it may be resized). backend: catalogue and engine in
-        place of the real ones (tests).
+        place of the real ones (tests). sound: in place of the module sounddevice (tests).
     """
 
     stdin: BinaryIO | None
@@ -88,6 +88,7 @@ class Environment:
     shared_terminal: bool = False
     columns: int | None = None
     backend: Backend | None = None
+    sound: Any = None
 
     @classmethod
     def of_process(cls) -> Environment:
@@ -134,6 +135,16 @@ class Environment:
         from platformdirs import user_cache_path
 
         return user_cache_path("as2d")
+
+    @property
+    def config_file(self) -> Path:
+        """Settings of the user: $AS2D_CONFIG, else the platform's own place."""
+        chosen = self.variables.get("AS2D_CONFIG")
+        if chosen:
+            return Path(chosen)
+        from platformdirs import user_config_path
+
+        return user_config_path("as2d") / "config.toml"
 
     def talk(self, line: str) -> None:
         """One line for the person, on standard error, in the program's name."""

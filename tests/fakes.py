@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.app import run
+from as2d_cli.audio.speech import FRAME
 from as2d_cli.decoding import Window
 from as2d_cli.decoding.events import (
     DrafterLost,
@@ -121,6 +122,7 @@ class Script:
         notices: what there is to say of the engine.
         drafter: what the catalogue has for any target and language.
         reverse: windows that are in flight together finish in reverse order.
+        no_voice: why there is no voice-activity model.
         log: what was asked of it.
         asked: plans that were asked for.
     """
@@ -139,6 +141,7 @@ class Script:
     drafter: str | None = "whisper-tiny.en"
     missing: Sequence[str] = ()
     absent: Sequence[str] = ()
+    no_voice: str | None = None
     log: list[Any] = field(default_factory=list)
     asked: list[PlanRequest] = field(default_factory=list)
 
@@ -250,6 +253,17 @@ class FakeEngine:
         return FakeRun(self._script, draft, self._plan.budget)
 
 
+class FakeVoice:
+    """Takes everything for speech that is louder than -60 dB of full scale."""
+
+    def start(self) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+        def likely(samples: NDArray[np.float32]) -> NDArray[np.float32]:
+            frames = np.abs(samples.reshape(-1, FRAME)).max(axis=1)
+            return np.asarray(frames > 1e-3, np.float32)
+
+        return likely
+
+
 def backend(script: Script) -> Backend:
     """Models whisper-base (four languages), whisper-tiny.en, moonshine-tiny-en, and heads for
     whisper-base and whisper-small, over `script`.
@@ -288,7 +302,13 @@ def backend(script: Script) -> Backend:
         script.log.append(("open", target.id, drafter.id if drafter is not None else None))
         return FakeEngine(script, plan)
 
-    return Backend(ensure, drafter, lambda name: "head" in name, plan, open_engine)
+    def voice(offline: bool) -> FakeVoice:
+        script.log.append(("voice", offline))
+        if script.no_voice is not None:
+            raise As2dError(script.no_voice, status=ExitStatus.UNAVAILABLE)
+        return FakeVoice()
+
+    return Backend(ensure, drafter, lambda name: "head" in name, plan, open_engine, voice)
 
 
 class BrokenRaw(io.RawIOBase):
@@ -322,19 +342,22 @@ def run_cli(
     columns: int = 80,
     variables: Mapping[str, str] | None = None,
     real: bool = False,
+    sound: Any = None,
 ) -> Ran:
     """Runs `args` in an environment of buffers; `terminal`: stdout and stderr are one terminal;
-    `real`: with the real catalogue and engine.
+    `real`: with the real catalogue and engine; `sound`: in place of sounddevice.
     """
     out, err = io.BytesIO(), io.BytesIO()
     environment = Environment(
         stdin=io.BytesIO(stdin) if stdin is not None else None,
         stdout=Output(cast(BinaryIO, stdout or out), "standard output", terminal),
         stderr=Output(out if terminal else err, "standard error", terminal),
-        variables=variables or {},
+        # Not the settings of whoever runs the tests.
+        variables={"AS2D_CONFIG": os.devnull, **(variables or {})},
         shared_terminal=terminal,
         columns=columns,
         backend=None if real else backend(script or Script()),
+        sound=sound,
     )
     status = run(args, environment)
     return Ran(status, out.getvalue().decode(), err.getvalue().decode())

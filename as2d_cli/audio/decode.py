@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -17,9 +18,11 @@ import numpy as np
 from av.audio.resampler import AudioResampler
 
 from as2d_cli.audio.downmix import Downmixer, Samples
+from as2d_cli.audio.raw import RawFormat
+from as2d_cli.descriptors import descriptor_of
 from as2d_cli.errors import As2dError
 
-__all__ = ["RATE", "AudioFile", "display_name"]
+__all__ = ["RATE", "AudioFile", "NotAudioError", "display_name"]
 
 RATE = 16_000
 """Samples per second of everything that leaves this module."""
@@ -50,6 +53,10 @@ _MAX_ERRORS = 10_000
 _MAX_PLANES = 8
 
 
+class NotAudioError(As2dError):
+    """There is no sound in the input: a picture, a text, nothing at all."""
+
+
 class AudioFile:
     """One audio input, read once from front to back; iterate over it for blocks of samples.
 
@@ -60,20 +67,34 @@ class AudioFile:
         where it does not say. Only for display: it may lie. warnings: what was wrong with the
         input and survived; complete when the iteration has ended.
 
-    Raises: As2dError: missing, a directory, empty, or without audio; the message names the file.
-        Raised by the constructor,
-            or by the iteration where only decoding shows it.
+    Raises: As2dError: missing, a directory, unreadable; NotAudioError: empty, or without audio. The
+        message names the file. Raised by the constructor, or by the iteration where only decoding
+        shows it.
     """
 
-    def __init__(self, source: str | os.PathLike[str], stdin: BinaryIO | None = None) -> None:
-        """Opens `source`; ``-`` stands for `stdin`."""
-        self.name = display_name(source)
+    def __init__(
+        self,
+        source: str | os.PathLike[str],
+        stdin: BinaryIO | None = None,
+        raw: RawFormat | None = None,
+        *,
+        name: str | None = None,
+    ) -> None:
+        """Opens `source`; ``-`` stands for `stdin`, which stays open.
+
+        Args:
+            raw: it is samples alone, without a header.
+            name: for messages; that of `source` if left out.
+        """
+        self.name = name or display_name(source)
+        self._raw = raw
         self.warnings: list[str] = []
         self._bad_samples = 0
         self._errors = 0
         self._decoding = threading.Lock()
         self._closed = False
-        if os.fspath(source) == "-":
+        self._is_stdin = os.fspath(source) == "-"
+        if self._is_stdin:
             if stdin is None:
                 raise As2dError("standard input is closed", remedy="give a file, or a pipe for '-'")
             self._file: BinaryIO = stdin
@@ -131,6 +152,8 @@ class AudioFile:
                 break
             count += len(block)
             yield block
+        if self._reader.total == 0:  # raw samples have no header that would be missed before
+            raise NotAudioError(f"empty file: {self.name}")
         self._judge(count / RATE)
 
     def _next(self, blocks: Iterator[Samples]) -> Samples | None:
@@ -146,10 +169,12 @@ class AudioFile:
     def _open(self, suffix: str) -> Any:
         reader = self._reader
         try:
+            if self._raw is not None:
+                return _container(reader, self._raw.samples, self._raw.options)
             return _container(reader, None)
         except av.error.FFmpegError as e:
             if reader.total == 0:
-                raise As2dError(f"empty file: {self.name}") from e
+                raise NotAudioError(f"empty file: {self.name}") from e
             fallback = _HEADERLESS.get(suffix)
             if fallback is not None and reader.rewind():
                 try:
@@ -163,7 +188,7 @@ class AudioFile:
         if not streams:
             kinds = {s.type for s in self._container.streams}
             if "video" in kinds and self._format not in _PICTURES:
-                raise As2dError(f"no audio track in {self.name}")
+                raise NotAudioError(f"no audio track in {self.name}")
             raise self._not_audio()
         best = self._container.streams.best("audio") or streams[0]
         if best.codec_context is None:
@@ -194,7 +219,7 @@ class AudioFile:
         header = _wav_header(self._reader.head)
         if header is not None and not _possible(header.rate, header.channels):
             return self._impossible(header.rate, header.channels)
-        return As2dError(f"not an audio file: {self.name}")
+        return NotAudioError(f"not an audio file: {self.name}")
 
     def _impossible(self, rate: int, channels: int) -> As2dError:
         return As2dError(
@@ -290,7 +315,7 @@ class AudioFile:
             self.warnings.append(f"damaged: {self._errors} unreadable packets were left out")
 
     def _close_file(self) -> None:
-        if self.name != "<stdin>":
+        if not self._is_stdin:
             self._file.close()
 
 
@@ -400,10 +425,12 @@ def _opened(path: Path, name: str) -> BinaryIO:
             raise As2dError("no such file: ''", remedy="check the name")
         info = path.stat()
         if stat.S_ISDIR(info.st_mode):
-            raise As2dError(f"is a directory: {name}", remedy="give audio files")
+            raise As2dError(
+                f"is a directory: {name}", remedy="give audio files, or --recursive for those in it"
+            )
         if stat.S_ISREG(info.st_mode) and info.st_size == 0:
-            raise As2dError(f"empty file: {name}")
-        return cast(BinaryIO, path.open("rb", buffering=0))
+            raise NotAudioError(f"empty file: {name}")
+        return _bytes_of(path)
     except FileNotFoundError as e:
         raise As2dError(f"no such file: {name}", remedy="check the name") from e
     except OSError as e:
@@ -412,8 +439,19 @@ def _opened(path: Path, name: str) -> BinaryIO:
         raise As2dError(f"no such file: {name}", remedy="check the name") from e
 
 
-def _container(reader: _Reader, kind: str | None) -> Any:
-    return av.open(reader, mode="r", format=kind, metadata_errors="replace")
+def _bytes_of(path: Path) -> BinaryIO:
+    try:
+        return cast(BinaryIO, path.open("rb", buffering=0))
+    except OSError as e:
+        descriptor = descriptor_of(str(path))
+        if e.errno != errno.ENXIO or descriptor is None:
+            raise
+        # A socket cannot be opened by its name in /dev/fd, but its descriptor is there.
+        return cast(BinaryIO, os.fdopen(os.dup(descriptor), "rb", buffering=0))
+
+
+def _container(reader: _Reader, kind: str | None, options: dict[str, str] | None = None) -> Any:
+    return av.open(reader, mode="r", format=kind, options=options or {}, metadata_errors="replace")
 
 
 def _seekable(file: BinaryIO) -> bool:

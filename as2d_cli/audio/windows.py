@@ -9,7 +9,7 @@ import numpy as np
 
 from as2d_cli.audio.downmix import Samples
 
-__all__ = ["WINDOW", "AudioWindow", "is_silent", "windows"]
+__all__ = ["RATE", "SILENCE", "WINDOW", "AudioWindow", "is_silent", "quiet_cut", "windows"]
 
 RATE = 16_000
 WINDOW = 30 * RATE
@@ -28,7 +28,7 @@ _SPAN = 10
 _LEAST_WORD = RATE // 10
 """Nobody says a word in less, but a model hears one."""
 
-_SILENCE = 2.0**-14
+SILENCE = 2.0**-14
 """Peak of digital silence: two steps of a 16-bit sample, which is dither and no microphone."""
 
 
@@ -40,11 +40,14 @@ class AudioWindow:
         index: counts from 0.
         first: samples before this window in the input.
         samples: float32[n], 1 <= n <= WINDOW, not padded.
+        speech: (from, to) of what is spoken, in samples of the input, in order; empty where nobody
+            looked for it.
     """
 
     index: int
     first: int
     samples: Samples
+    speech: tuple[tuple[int, int], ...] = ()
 
     @property
     def start(self) -> float:
@@ -56,8 +59,14 @@ class AudioWindow:
         """Seconds from the beginning of the input."""
         return (self.first + len(self.samples)) / RATE
 
+    @property
+    def spoken(self) -> tuple[tuple[float, float], ...]:
+        """Seconds of what is spoken; the whole window where nobody looked for it."""
+        spans = self.speech or ((self.first, self.first + len(self.samples)),)
+        return tuple((a / RATE, b / RATE) for a, b in spans)
 
-def windows(blocks: Iterable[Samples]) -> Iterator[AudioWindow]:
+
+def windows(blocks: Iterable[Samples], first: int = 0) -> Iterator[AudioWindow]:
     """Cuts a stream into windows; put together again they are the stream, sample for sample.
 
     While more than WINDOW samples are left, the cut falls into the middle of the quietest 0.2 s
@@ -68,11 +77,12 @@ def windows(blocks: Iterable[Samples]) -> Iterator[AudioWindow]:
 
     Args:
         blocks: float32[n] each, 16 kHz mono.
+        first: samples of the input before the first block.
     """
     held: list[Samples] = []
     count = 0
     index = 0
-    position = 0
+    position = first
     enough = WINDOW + _LEAST_REST
     for block in blocks:
         held.append(block)
@@ -95,12 +105,20 @@ def windows(blocks: Iterable[Samples]) -> Iterator[AudioWindow]:
 
 def is_silent(samples: Samples) -> bool:
     """No word can be in it: digital silence, or no more than 0.1 s."""
-    return len(samples) <= _LEAST_WORD or float(np.abs(samples).max()) <= _SILENCE
+    return len(samples) <= _LEAST_WORD or float(np.abs(samples).max()) <= SILENCE
 
 
 def _cut(samples: Samples) -> int:
     """Where to cut `samples`, which are more than WINDOW and all that is known of the rest."""
-    latest = min(WINDOW, len(samples) - _LEAST_REST)
+    return quiet_cut(samples, min(WINDOW, len(samples) - _LEAST_REST))
+
+
+def quiet_cut(samples: Samples, latest: int) -> int:
+    """The middle of the quietest 0.2 s whose middle lies in the 3 s before `latest`.
+
+    Args:
+        samples: at least 0.1 s more than `latest`, which is at least 3.1 s.
+    """
     hops = _SEARCH // _HOP
     half = _SPAN * _HOP // 2
     # Middle i lies at latest - (hops - i) * _HOP; its span is half before and half after.

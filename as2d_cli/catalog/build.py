@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from as2d_cli.catalog.bundle import HEAD, Bundle, BundleError, FileRecord, record_file
+from as2d_cli.catalog.bundle import HEAD, VOICE, Bundle, BundleError, FileRecord, record_file
 
 if TYPE_CHECKING:
     from as2d_cli.catalog.weights.head import HeadFile
 
 # Raised whenever a builder changes what it writes: bundles of another revision are made again.
-_REVISIONS = {"whisper": "whisper-10", "moonshine": "moonshine-1", "head": "head-2"}
+_REVISIONS = {
+    "whisper": "whisper-10",
+    "moonshine": "moonshine-1",
+    "head": "head-2",
+    VOICE: "silero-1",
+}
 ENGLISH_ONLY = ("en",)
 VOCABULARY = "vocabulary.bin"
 # Whisper's figures; Moonshine has no fixed window or context, and shares them as upper limits.
@@ -58,6 +63,8 @@ def build(recipe: Recipe, folder: Path) -> Bundle:
         return _moonshine(recipe, folder)
     if recipe.family == HEAD:
         return _head(recipe, folder)
+    if recipe.family == VOICE:
+        return _voice(recipe, folder)
     return _whisper(recipe, folder)
 
 
@@ -102,6 +109,38 @@ def _whisper(recipe: Recipe, folder: Path) -> Bundle:
         suppress=tokens.suppress,
         begin_suppress=tokens.begin_suppress,
         files=_records([*written, folder / VOCABULARY]),
+        sources=recipe.digests,
+    )
+    bundle.write()
+    return bundle
+
+
+def _voice(recipe: Recipe, folder: Path) -> Bundle:
+    """The graph as published; it has no words."""
+    (name,) = recipe.sources
+    shutil.copyfile(recipe.sources[name], folder / name)
+    bundle = Bundle(
+        path=folder,
+        id=recipe.id,
+        family=VOICE,
+        role=recipe.role,
+        languages=(),
+        licence=recipe.licence,
+        builder=revision(VOICE),
+        encoder=name,
+        decoder="",
+        vocabulary_file="",
+        layers=0,
+        heads=0,
+        head_size=0,
+        width=0,
+        context=0,
+        vocabulary_size=0,
+        sample_rate=SAMPLE_RATE,
+        window_samples=0,
+        row_invariance="any",
+        tokens={},
+        files=_records([folder / name]),
         sources=recipe.digests,
     )
     bundle.write()

@@ -18,6 +18,8 @@ from as2d_cli.errors import As2dError, ExitStatus
 DESCRIPTION = "bundle.txt"
 HEAD = "head"
 """The family of drafters that look at the target's encoder output."""
+VOICE = "silero"
+"""The family of voice-activity models: one graph, which is the encoder, and nothing else."""
 _FIRST_LINE = "as2d-bundle 1"
 _CHUNK = 1 << 20
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from as2d_cli.catalog.bundle import DESCRIPTION, HEAD, Bundle, sha256_of
+from as2d_cli.catalog.bundle import DESCRIPTION, HEAD, VOICE, Bundle, sha256_of
 from as2d_cli.errors import As2dError
 
 # Operator sets and file format that every ONNX Runtime that as2d accepts can load.
@@ -44,6 +44,10 @@ def check_bundle(
     files = _files(bundle)
     yield files
     if not files.ok:
+        return
+    if bundle.family == VOICE:
+        if transcribe is not None:
+            yield transcribe(bundle, None)
         return
     yield _formats(bundle)
     try:

@@ -12,7 +12,7 @@ from typing import Any
 from as2d_cli.errors import As2dError, ExitStatus
 
 # Families that a bundle can be built for.
-USABLE_FAMILIES = ("whisper", "moonshine", "head")
+USABLE_FAMILIES = ("whisper", "moonshine", "head", "silero")
 _FILE_NAME = "models.toml"
 
 
@@ -67,8 +67,8 @@ class ModelEntry:
     """One model of the catalogue.
 
     Attributes:
-        role: ``target``, ``drafter`` or ``llm``.
-        languages: language codes; ``("en",)`` means English only.
+        role: ``target``, ``drafter``, ``vad`` or ``llm``.
+        languages: language codes; ``("en",)`` means English only; none where it does not matter.
         default_for: the command that uses it unless told otherwise.
         target: of a head: id of the target that it was made for.
     """
@@ -132,6 +132,11 @@ class Catalogue:
                 drafter = self.default_drafter(command, entry.id)
                 found += [entry] if drafter is None else [entry, drafter]
         return tuple(found)
+
+    def voice(self, command: str) -> ModelEntry | None:
+        """The model by which ``command`` tells speech from what is none."""
+        found = (e for e in self.models if e.role == "vad" and e.default_for == command)
+        return next(found, None)
 
     def default_drafter(
         self, command: str, target: str, language: str | None = None

@@ -72,7 +72,7 @@ def pull(
     """Fetch models and make them ready; without ID, those that transcribe uses."""
     environment: Environment = ctx.obj
     store = _store(environment, offline=offline)
-    wanted = ids or [entry.id for entry in store.catalogue.defaults("transcribe")]
+    wanted = ids or _of_transcribe(store)
     # A typo in the last must not come out after the first was fetched.
     for model_id in wanted:
         store.catalogue.require(model_id)
@@ -130,6 +130,12 @@ def _store(environment: Environment, *, offline: bool = False) -> Store:
     return default_store(
         offline=offline, variables=environment.variables.get, cache=environment.cache_dir
     )
+
+
+def _of_transcribe(store: Store) -> list[str]:
+    voice = store.catalogue.voice("transcribe")
+    entries = (*store.catalogue.defaults("transcribe"), *([] if voice is None else [voice]))
+    return [entry.id for entry in entries]
 
 
 def _pulled(store: Store) -> list[str]:

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from as2d_cli.commands.panels import PanelCommand
+from as2d_cli.commands.times import seconds_of
 from as2d_cli.environment import Environment
-from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.errors import As2dError, ExitStatus, one_line
 from as2d_cli.limits import MAX_BUDGET, MAX_THREADS, MAX_WINDOWS
 from as2d_cli.methods import TOGETHER
-from as2d_cli.output.formats import Format, renderer
+from as2d_cli.output.formats import Format
 
 if TYPE_CHECKING:
     from as2d_cli.catalog import Progress
     from as2d_cli.output.renderer import Writer
+    from as2d_cli.output.result import Result
     from as2d_cli.output.talk import Talk
     from as2d_cli.tasks.models import ModelRequest
+    from as2d_cli.tasks.sources import Source
+    from as2d_cli.tasks.transcript import Sink
     from as2d_cli.tasks.transcription import TranscribeOptions
 
 __all__ = ["register"]
@@ -43,32 +49,191 @@ class Method(StrEnum):
     LOOKUP = "lookup"
 
 
+class RawSamples(StrEnum):
+    """What ``--raw`` takes: `as2d_cli.audio.raw.RAW_SAMPLES`, without importing it."""
+
+    S16LE = "s16le"
+    S16BE = "s16be"
+    S8 = "s8"
+    U8 = "u8"
+    S24LE = "s24le"
+    S24BE = "s24be"
+    S32LE = "s32le"
+    S32BE = "s32be"
+    F32LE = "f32le"
+    F32BE = "f32be"
+    F64LE = "f64le"
+    F64BE = "f64be"
+    MULAW = "mulaw"
+    ALAW = "alaw"
+
+
+_INPUT, _TEXT, _OUTPUT, _MODELS = "Input", "Text", "Output", "Models and cores"
+"""Groups of options in the help."""
+
+_RATES = (1_000, 768_000)
+_MOST_CHANNELS = 64
+_LINE_LENGTHS = (10, 1000)
+_MOST_LINES = 10
+_STDIN = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
+
+
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("transcribe")(_transcribe)
+    app.command("transcribe", cls=PanelCommand)(_transcribe)
 
 
 def _transcribe(
     ctx: typer.Context,
     *,
     files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE", help="Audio or video files; - reads standard input."),
-    ],
-    format: Annotated[
-        Format, typer.Option("--format", "-f", help="txt: a line per window; json: all there is.")
-    ] = Format.TXT,
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Audio or video files; - reads standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    recursive: Annotated[
+        bool,
+        typer.Option(
+            "--recursive", "-r", help="Folders stand for the files in them.", rich_help_panel=_INPUT
+        ),
+    ] = False,
+    raw: Annotated[
+        RawSamples | None,
+        typer.Option(
+            help="Inputs are samples of this kind, without a header.", rich_help_panel=_INPUT
+        ),
+    ] = None,
+    rate: Annotated[
+        int,
+        typer.Option(
+            metavar="HZ", help="Samples per second of --raw input.", rich_help_panel=_INPUT
+        ),
+    ] = 16_000,
+    channels: Annotated[
+        int,
+        typer.Option(metavar="N", help="Channels of --raw input.", rich_help_panel=_INPUT),
+    ] = 1,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Begin here: seconds, M:SS or H:MM:SS.",
+            show_default="the beginning",
+            rich_help_panel=_INPUT,
+        ),
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Stop here.", show_default="the end", rich_help_panel=_INPUT
+        ),
+    ] = None,
+    mic: Annotated[
+        bool,
+        typer.Option(
+            "--mic",
+            help="Write down what is said into the microphone, until Ctrl-C.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = False,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|N",
+            help="Sound device of --mic.",
+            show_default="the system's",
+            rich_help_panel=_INPUT,
+        ),
+    ] = None,
+    language: Annotated[
+        str,
+        typer.Option(
+            metavar="CODE|auto",
+            help="Language spoken; auto: found in the first window.",
+            rich_help_panel=_TEXT,
+        ),
+    ] = "auto",
+    vad: Annotated[
+        bool,
+        typer.Option(
+            "--vad/--no-vad",
+            help="Only what a voice-activity model takes for speech, cut at pauses; or all there "
+            "is, cut where it is quiet.",
+            rich_help_panel=_TEXT,
+        ),
+    ] = True,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Most tokens per window.",
+            show_default="what the model's context holds",
+            rich_help_panel=_TEXT,
+        ),
+    ] = None,
+    formats: Annotated[
+        list[Format] | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="txt: a line per window; srt, vtt: subtitles; tsv: times and texts; json: all "
+            "there is; jsonl: the same, each segment when it is known. Several make several files.",
+            show_default="by --output, else txt",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option(
             "--output",
             "-o",
-            metavar="FILE",
-            help="Write here, whole or not at all; - is standard output.",
+            metavar="FILE|DIR/",
+            help="Write here, whole or not at all; with a folder, a file for each input; - is "
+            "standard output.",
+            rich_help_panel=_OUTPUT,
         ),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace result files that exist.", rich_help_panel=_OUTPUT),
+    ] = False,
+    line_length: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Most columns of a subtitle's line.", rich_help_panel=_OUTPUT
+        ),
+    ] = 42,
+    lines: Annotated[
+        int,
+        typer.Option(metavar="N", help="Most lines of a subtitle.", rich_help_panel=_OUTPUT),
+    ] = 2,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Token ids in json and jsonl.", rich_help_panel=_OUTPUT)
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            help="Nothing on standard error but errors.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Say more: languages, models, what was left out, how fast it was.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
     target: Annotated[
-        str, typer.Option(metavar="ID|PATH", help="Model whose text you get.")
+        str,
+        typer.Option(metavar="ID|PATH", help="Model whose text you get.", rich_help_panel=_MODELS),
     ] = "whisper-base",
     drafter: Annotated[
         str,
@@ -76,6 +241,7 @@ def _transcribe(
             metavar="ID|PATH|auto|none",
             help="Small model that runs ahead of the target; auto: what suits target and language; "
             "none: no drafts.",
+            rich_help_panel=_MODELS,
         ),
     ] = "auto",
     method: Annotated[
@@ -83,6 +249,7 @@ def _transcribe(
         typer.Option(
             help="as2d: the target verifies drafts; target: it goes alone; batched: alone on "
             "several windows at a time; auto: by the cores. The others are there to compare with.",
+            rich_help_panel=_MODELS,
         ),
     ] = Method.AUTO,
     budget: Annotated[
@@ -91,6 +258,7 @@ def _transcribe(
             metavar="N",
             help=f"Most candidates per verify step, or windows of batched, 1 to {MAX_BUDGET}.",
             show_default="8, or 4 windows",
+            rich_help_panel=_MODELS,
         ),
     ] = None,
     windows: Annotated[
@@ -100,26 +268,41 @@ def _transcribe(
             help=f"Windows of a recording that are decoded in one batch, 1 to {MAX_WINDOWS}; for "
             f"{', '.join(TOGETHER)}.",
             show_default="what suits",
+            rich_help_panel=_MODELS,
         ),
     ] = None,
     target_cores: Annotated[
         str | None,
         typer.Option(
-            metavar="LIST", help="Cores of the target lane, as 0-3,5.", show_default="auto"
+            metavar="LIST",
+            help="Cores of the target lane, as 0-3,5.",
+            show_default="auto",
+            rich_help_panel=_MODELS,
         ),
     ] = None,
     draft_cores: Annotated[
         str | None,
-        typer.Option(metavar="LIST", help="Cores of the draft lane.", show_default="auto"),
+        typer.Option(
+            metavar="LIST",
+            help="Cores of the draft lane.",
+            show_default="auto",
+            rich_help_panel=_MODELS,
+        ),
     ] = None,
     threads: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Most threads of both lanes together.", show_default="all cores"
+            metavar="N",
+            help="Most threads of both lanes together.",
+            show_default="all cores",
+            rich_help_panel=_MODELS,
         ),
     ] = None,
     pin: Annotated[
-        bool, typer.Option("--pin/--no-pin", help="Bind each thread to its core.")
+        bool,
+        typer.Option(
+            "--pin/--no-pin", help="Bind each thread to its core.", rich_help_panel=_MODELS
+        ),
     ] = True,
     plan: Annotated[
         str,
@@ -127,26 +310,14 @@ def _transcribe(
             metavar="auto|FILE",
             help="auto: by what as2d profile measured here, else by rule; or a plan that it wrote. "
             "Options given beside it count.",
+            rich_help_panel=_MODELS,
         ),
     ] = "auto",
-    language: Annotated[
-        str,
-        typer.Option(metavar="CODE|auto", help="Language spoken; auto: found in the first window."),
-    ] = "auto",
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Most tokens per window.",
-            show_default="what the model's context holds",
-        ),
-    ] = None,
-    tokens: Annotated[bool, typer.Option("--tokens", help="Token ids in json.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Nothing on standard error but errors.")
-    ] = False,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Never ask the network for a model.")
+        bool,
+        typer.Option(
+            "--offline", help="Never ask the network for a model.", rich_help_panel=_MODELS
+        ),
     ] = False,
 ) -> None:
     """Turn speech into text.
@@ -154,29 +325,30 @@ def _transcribe(
     Words appear on standard output as soon as the target has verified them.
     """
     environment: Environment = ctx.obj
-    if files.count("-") > 1:
-        raise As2dError(
-            "standard input ('-') can be read only once",
-            remedy="name it once",
-            status=ExitStatus.USAGE,
-        )
-    if output == "-":
-        output = None
-    if budget is not None:
-        _within("--budget", budget, 1, MAX_WINDOWS if method is Method.BATCHED else MAX_BUDGET)
-    if windows is not None:
-        _within("--windows", windows, 1, MAX_WINDOWS)
-    if threads is not None:
-        _within("--threads", threads, 1, MAX_THREADS)
-    if max_tokens is not None:
-        _within("--max-tokens", max_tokens, 1, _MOST_TOKENS)
-    if output is None and environment.stdout.raw is None:
+    _within("--budget", budget, 1, MAX_WINDOWS if method is Method.BATCHED else MAX_BUDGET)
+    _within("--windows", windows, 1, MAX_WINDOWS)
+    _within("--threads", threads, 1, MAX_THREADS)
+    _within("--max-tokens", max_tokens, 1, _MOST_TOKENS)
+    _within("--rate", rate, *_RATES)
+    _within("--channels", channels, 1, _MOST_CHANNELS)
+    _within("--line-length", line_length, *_LINE_LENGTHS)
+    _within("--lines", lines, 1, _MOST_LINES)
+    if quiet and verbose:
+        raise _usage("--quiet and --verbose contradict each other", "give one of them")
+    from as2d_cli.output.cues import CueRules
+    from as2d_cli.output.result import Result
+
+    result = Result.of(
+        output, formats or [], force=force, tokens=tokens, rules=CueRules(line_length, lines)
+    )
+    if result.path is None and environment.stdout.raw is None:
         raise As2dError("standard output is closed", remedy="give --output FILE")
 
     from as2d_cli.profile.plan_file import by_plan
     from as2d_cli.tasks.models import AUTO, ModelRequest
     from as2d_cli.tasks.transcription import TranscribeOptions
 
+    part = _part(start, end)
     # Whoever names a drafter wants it used.
     named = drafter not in (AUTO, "none")
     request = ModelRequest(
@@ -193,108 +365,163 @@ def _transcribe(
     )
     request = by_plan(request, plan)
     options = TranscribeOptions(
-        language=None if language == "auto" else language.lower(), max_tokens=max_tokens
+        language=None if language == "auto" else language.lower(),
+        max_tokens=max_tokens,
+        everything=not vad,
     )
-    failures = _run(
-        environment,
-        files,
-        format=format,
-        output=output,
-        tokens=tokens,
-        quiet=quiet,
-        request=request,
-        options=options,
-    )
+    job = _Job(environment, request, options, result, quiet=quiet, verbose=verbose)
+    if mic:
+        if files or raw is not None:
+            raise _usage("--mic takes neither files nor --raw", "give one or the other")
+        failures = job.run_microphone(part, device)
+    else:
+        if not files:
+            raise _usage("missing argument 'FILE'", "see 'as2d transcribe --help'")
+        if sum(name in _STDIN for name in files) > 1:
+            raise _usage("standard input ('-') can be read only once", "name it once")
+        kind = None if raw is None else (raw.value, rate, channels)
+        failures = job.run_files(files, part, kind, recursive=recursive)
     if failures:
         raise typer.Exit(ExitStatus.FAILURE)
 
 
-def _run(
-    environment: Environment,
-    files: list[str],
-    *,
-    format: Format,
-    output: str | None,
-    tokens: bool,
-    quiet: bool,
-    request: ModelRequest,
-    options: TranscribeOptions,
-) -> int:
-    """Puts the parts together; returns how many inputs failed."""
-    from as2d_cli.output.file import ResultFile
-    from as2d_cli.tasks.models import default_backend
-    from as2d_cli.tasks.transcription import transcribe
+@dataclass(frozen=True)
+class _Job:
+    """One command line, understood."""
 
-    shared = output is None and environment.shared_terminal
-    with contextlib.ExitStack() as stack:
-        result = None
-        if output is not None:
-            _refuse_input(output, files)
-            result = stack.enter_context(ResultFile(Path(output)))
-        talk, out = stack.enter_context(
-            _streams(environment, quiet, shared, format, result.out if result else None)
-        )
-        backend = environment.backend or default_backend(talk, _bars(environment, talk))
-        done = transcribe(
-            files,
-            request,
-            options,
-            sink=renderer(format, out, tokens=tokens),
-            monitor=talk,
-            backend=backend,
-            stdin=environment.stdin,
-        )
-        if result is not None and done:
-            result.keep()
-    return talk.failures
+    environment: Environment
+    request: ModelRequest
+    options: TranscribeOptions
+    result: Result
+    quiet: bool
+    verbose: bool
 
+    def run_files(
+        self,
+        names: list[str],
+        part: tuple[float, float | None],
+        raw: tuple[str, int, int] | None,
+        *,
+        recursive: bool,
+    ) -> int:
+        """Returns how many inputs failed."""
+        from as2d_cli.audio.inputs import expand
+        from as2d_cli.audio.raw import RawFormat
+        from as2d_cli.tasks.sources import file_source
 
-@contextlib.contextmanager
-def _streams(
-    environment: Environment, quiet: bool, shared: bool, format: Format, file: Writer | None
-) -> Iterator[tuple[Talk, Writer]]:
-    """Who talks, and where the result goes."""
-    from as2d_cli.output.talk import Talk
+        kind = None if raw is None else RawFormat(*raw)
+        problems: list[str] = []
+        inputs = list(expand(names, recursive=recursive, problem=problems.append))
+        if not inputs and not problems:
+            raise As2dError(f"no files in {', '.join(map(one_line, names))}")
+        self.result.check([given.path for given in inputs])
+        stdin = self.environment.stdin
+        sources = [
+            file_source(
+                given.path,
+                stdin,
+                raw=kind,
+                start=part[0],
+                end=part[1],
+                optional=given.folder is not None and kind is None,
+            )
+            for given in inputs
+        ]
+        return self._run(sources, [given.below for given in inputs], problems)
 
-    out: Writer = file if file is not None else environment.stdout
-    if quiet or not environment.stderr.is_terminal or environment.dumb:
-        yield Talk(environment, quiet=quiet), out
-        return
-    from as2d_cli.output.dashboard import Dashboard, SharedTerminal
+    def run_microphone(self, part: tuple[float, float | None], device: str | None) -> int:
+        """Returns how many inputs failed: 1 or 0."""
+        from as2d_cli.audio.microphone import Microphone
+        from as2d_cli.tasks.interrupt import instead_of_interruption
+        from as2d_cli.tasks.sources import Source
 
-    streamed_here = shared and format is Format.TXT
-    dashboard = Dashboard(environment, words=not streamed_here)
-    try:
-        yield dashboard, SharedTerminal(environment.stdout, dashboard) if shared else out
-    finally:
-        dashboard.close()
+        microphone = Microphone(device, self.environment.sound)
+        source = Source(microphone.open, *part, live=True)
+        with instead_of_interruption(microphone.stop):
+            return self._run([source], [Path("microphone")], [])
 
+    def _run(self, sources: list[Source], names: list[Path], problems: list[str]) -> int:
+        from as2d_cli.output.file import ResultFile
+        from as2d_cli.output.folder import FolderSink, result_names
+        from as2d_cli.tasks.models import default_backend
+        from as2d_cli.tasks.transcription import transcribe
 
-def _within(option: str, value: int, least: int, most: int) -> None:
-    # Not Typer's own check: its words change from version to version.
-    if not least <= value <= most:
-        raise As2dError(
-            f"{option} {value} is out of range",
-            remedy=f"choose {least} to {most}",
-            status=ExitStatus.USAGE,
-        )
-
-
-def _bars(environment: Environment, talk: Talk) -> Progress | None:
-    """Download bars, where a live display is welcome."""
-    if not talk.live:
-        return None
-    from as2d_cli.output.download_bars import DownloadBars
-
-    return DownloadBars(environment)
-
-
-def _refuse_input(output: str, files: list[str]) -> None:
-    for name in files:
-        with contextlib.suppress(OSError, ValueError):
-            if name != "-" and Path(name).samefile(output):
-                raise As2dError(
-                    f"--output {output} is an input as well",
-                    remedy="choose another name",
-                    status=ExitStatus.USAGE,
+        result = self.result
+        with contextlib.ExitStack() as stack:
+            file = None
+            if result.path is not None and not result.is_folder:
+                file = stack.enter_context(ResultFile(result.path, force=result.force))
+            talk, out = stack.enter_context(self._streams(file.out if file else None))
+            for problem in problems:
+                talk.error(problem)
+            sink: Sink
+            if result.path is not None and result.is_folder:
+                sink = folder = FolderSink(
+                    result.path,
+                    result_names(names),
+                    result.formats,
+                    result.renderer,
+                    force=result.force,
                 )
+                done_before = folder.leave_out_done()
+                sources = [s for s, path in zip(sources, done_before, strict=True) if path is None]
+                for path in filter(None, done_before):
+                    talk.error(f"{path} exists; --force replaces it")
+            else:
+                sink = result.renderer(result.formats[0], out)
+            backend = self.environment.backend or default_backend(talk, self._bars(talk))
+            done = transcribe(
+                sources, self.request, self.options, sink=sink, monitor=talk, backend=backend
+            )
+            if file is not None and done:
+                file.keep()
+            if sources and not done and not talk.failures:
+                talk.error("none of the files has audio in it")
+        return talk.failures
+
+    @contextlib.contextmanager
+    def _streams(self, file: Writer | None) -> Iterator[tuple[Talk, Writer]]:
+        """Who talks, and where a result that is no folder goes."""
+        from as2d_cli.output.talk import Talk
+
+        environment, result = self.environment, self.result
+        out: Writer = file if file is not None else environment.stdout
+        if self.quiet or not environment.stderr.is_terminal or environment.dumb:
+            yield Talk(environment, quiet=self.quiet, verbose=self.verbose), out
+            return
+        from as2d_cli.output.dashboard import Dashboard, SharedTerminal
+
+        shared = result.path is None and environment.shared_terminal
+        streamed_here = shared and result.formats[0] is Format.TXT
+        dashboard = Dashboard(environment, words=not streamed_here)
+        try:
+            yield dashboard, SharedTerminal(environment.stdout, dashboard) if shared else out
+        finally:
+            dashboard.close()
+
+    def _bars(self, talk: Talk) -> Progress | None:
+        """Download bars, where a live display is welcome."""
+        if not talk.live:
+            return None
+        from as2d_cli.output.download_bars import DownloadBars
+
+        return DownloadBars(self.environment)
+
+
+def _part(start: str | None, end: str | None) -> tuple[float, float | None]:
+    """What --start and --end leave of an input, in seconds."""
+    begin = 0.0 if start is None else seconds_of("--start", start)
+    stop = None if end is None else seconds_of("--end", end)
+    if stop is not None and stop <= begin:
+        raise _usage(f"--end {end} is not after --start {start or 0}", "choose a later --end")
+    return begin, stop
+
+
+def _within(option: str, value: int | None, least: int, most: int) -> None:
+    # Not Typer's own check: its words change from version to version.
+    if value is not None and not least <= value <= most:
+        raise _usage(f"{option} {value} is out of range", f"choose {least} to {most}")
+
+
+def _usage(message: str, remedy: str) -> As2dError:
+    return As2dError(message, remedy=remedy, status=ExitStatus.USAGE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, cast
 
+from as2d_cli.descriptors import descriptor_of
 from as2d_cli.environment import Output
 from as2d_cli.errors import As2dError
 
@@ -28,17 +28,25 @@ class ResultFile:
         out: where to write.
     """
 
-    def __init__(self, path: Path, option: str = "--output") -> None:
-        """Raises As2dError, naming `option`, when nothing can be written there."""
+    def __init__(self, path: Path, option: str = "--output", *, force: bool = True) -> None:
+        """Raises As2dError, naming `option`, when nothing can be written there.
+
+        Args:
+            force: a file that exists is replaced; otherwise it is an error.
+        """
         self._path = path
         self._option = option
         self._temporary: Path | None = None
         try:
             if path.is_dir():
                 raise As2dError(f"{option} {path} is a directory", remedy="give a file name")
-            descriptor = _descriptor(path)
+            # Such a path leads to whatever file the descriptor is of, and replacing that file would
+            # take it from the others who write to it: (echo a; as2d ... -o /dev/stdout) > file.
+            descriptor = descriptor_of(str(path))
             if descriptor is not None:
                 raw = cast(BinaryIO, os.fdopen(os.dup(descriptor), "wb"))
+            elif path.is_file() and not force:
+                raise As2dError(f"{option} {path} exists", remedy="choose another name, or --force")
             elif path.exists() and not path.is_file():
                 raw = cast(BinaryIO, path.open("wb"))
             else:
@@ -106,17 +114,3 @@ def result_files(stack: ExitStack, wanted: Mapping[str, Path | None]) -> dict[st
         for option, path in wanted.items()
         if path is not None
     }
-
-
-_STREAMS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
-_OPEN_FILE = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
-
-
-def _descriptor(path: Path) -> int | None:
-    """The descriptor of this process that `path` stands for.
-
-    Such a path leads to whatever file the descriptor is of, and replacing that file would take it
-    away from the others who write to it: ``(echo a; as2d ... -o /dev/stdout) > file``.
-    """
-    named = _OPEN_FILE.fullmatch(str(path))
-    return int(named[1]) if named else _STREAMS.get(str(path))

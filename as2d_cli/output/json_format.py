@@ -8,9 +8,9 @@ from typing import Any
 
 from as2d_cli import __version__
 from as2d_cli.output.renderer import Renderer, Writer
-from as2d_cli.tasks.transcript import Transcript
+from as2d_cli.tasks.transcript import Segment, Transcript
 
-__all__ = ["JsonRenderer", "as_json"]
+__all__ = ["JsonRenderer", "as_json", "segment_as_json", "strict"]
 
 
 class JsonRenderer(Renderer):
@@ -23,19 +23,30 @@ class JsonRenderer(Renderer):
 
     def end(self, transcript: Transcript) -> None:
         data = as_json(transcript, tokens=self._tokens)
-        self.out.write(json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n")
+        self.out.write(strict(data) + "\n")
         self.out.flush()
+
+
+def strict(data: dict[str, Any]) -> str:
+    """As JSON has it, without NaN, on one line."""
+    return json.dumps(data, ensure_ascii=False, allow_nan=False)
+
+
+def segment_as_json(segment: Segment, *, tokens: bool = False) -> dict[str, Any]:
+    """A segment as plain data; `tokens`: with their ids."""
+    entry: dict[str, Any] = {
+        "start": round(segment.start, 3),
+        "end": round(segment.end, 3),
+        "text": segment.text,
+    }
+    if tokens:
+        entry["tokens"] = list(segment.tokens)
+    return entry
 
 
 def as_json(transcript: Transcript, *, tokens: bool = False) -> dict[str, Any]:
     """The transcript as plain data. Seconds are floats; what is not known is None."""
     info = transcript.info
-    segments = []
-    for s in transcript.segments:
-        entry: dict[str, Any] = {"start": round(s.start, 3), "end": round(s.end, 3), "text": s.text}
-        if tokens:
-            entry["tokens"] = list(s.tokens)
-        segments.append(entry)
     counters = transcript.counters
     return {
         "file": info.name,
@@ -46,7 +57,7 @@ def as_json(transcript: Transcript, *, tokens: bool = False) -> dict[str, Any]:
         "drafter": info.drafter,
         "method": info.method,
         "text": transcript.text,
-        "segments": segments,
+        "segments": [segment_as_json(s, tokens=tokens) for s in transcript.segments],
         "warnings": list(transcript.warnings),
         "decisions": [
             {"at": round(d.at, 3), "drafting": d.drafting, "reason": d.reason}

@@ -12,8 +12,8 @@ __all__ = ["Talk", "summary"]
 class Talk:
     """A monitor that writes lines.
 
-    Errors always; warnings and notices unless quiet; information and the summary only where a
-    person watches a terminal.
+    Errors always; warnings and notices unless quiet; information and the summary where a person
+    watches a terminal, or asked for them.
 
     Attributes:
         live: it draws on the terminal, so that download bars may, too.
@@ -22,10 +22,10 @@ class Talk:
 
     live = False
 
-    def __init__(self, environment: Environment, *, quiet: bool) -> None:
+    def __init__(self, environment: Environment, *, quiet: bool, verbose: bool = False) -> None:
         self._environment = environment
         self._quiet = quiet
-        self._chatty = environment.stderr.is_terminal and not quiet
+        self._chatty = verbose or (environment.stderr.is_terminal and not quiet)
         self.failures = 0
 
     def info(self, text: str) -> None:

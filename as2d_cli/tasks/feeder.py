@@ -5,28 +5,33 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator
 
-from as2d_cli.audio.decode import AudioFile
-from as2d_cli.audio.windows import AudioWindow, windows
+from as2d_cli.audio.downmix import Samples
+from as2d_cli.audio.windows import RATE, AudioWindow
 
-__all__ = ["Feeder"]
+__all__ = ["Cut", "Feeder"]
+
+Cut = Callable[[Iterable[Samples]], Iterator[AudioWindow]]
+"""Blocks of an input -> its windows."""
 
 
 class Feeder:
     """Windows of one input, cut ahead of their use.
 
     Attributes:
-        duration: seconds decoded; final once `ended`.
+        heard: seconds decoded; final once `ended`.
         ended: all windows have been taken.
     """
 
     _AHEAD = 2  # windows: enough to hide the decoding, 4 MB
 
-    def __init__(self, audio: AudioFile) -> None:
+    def __init__(self, audio: Iterable[Samples], cut: Cut) -> None:
         self._audio = audio
+        self._cut = cut
         self._queue: queue.Queue[AudioWindow | BaseException | None] = queue.Queue(self._AHEAD)
         self._stop = threading.Event()
-        self.duration = 0.0
+        self.heard = 0.0
         self.ended = False
         # Daemon: a read from a pipe that never ends cannot be called back.
         self._thread = threading.Thread(target=self._work, name="as2d-audio", daemon=True)
@@ -45,7 +50,6 @@ class Feeder:
         except queue.Empty:
             return None
         if isinstance(item, AudioWindow):
-            self.duration = item.end
             return item
         self.ended = True
         if item is not None:
@@ -60,12 +64,20 @@ class Feeder:
     def _work(self) -> None:
         last: BaseException | None = None
         try:
-            for window in windows(self._audio):
+            for window in self._cut(self._blocks()):
                 if not self._put(window):
                     return
         except BaseException as e:  # raised again by `take`
             last = e
         self._put(last)
+
+    def _blocks(self) -> Iterator[Samples]:
+        """The audio until `close`; long silence would otherwise be decoded to its end."""
+        for block in self._audio:
+            if self._stop.is_set():
+                return
+            self.heard += len(block) / RATE
+            yield block
 
     def _put(self, item: AudioWindow | BaseException | None) -> bool:
         while not self._stop.is_set():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import TypeVar
 
-__all__ = ["interruptible"]
+__all__ = ["instead_of_interruption", "interruptible"]
 
 T = TypeVar("T")
 
@@ -35,3 +38,26 @@ def interruptible(call: Callable[[], T]) -> T:
     if errors:
         raise errors[0]
     return results[0]
+
+
+@contextlib.contextmanager
+def instead_of_interruption(stop: Callable[[], None]) -> Iterator[None]:
+    """In the body the first Ctrl-C calls `stop`; the next one interrupts as ever.
+
+    Without effect outside the main thread, and where Ctrl-C is to be ignored.
+    """
+    usual = signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
+    if not main or usual in (signal.SIG_IGN, None):
+        yield
+        return
+
+    def first(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, usual)
+        stop()
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)

@@ -1,4 +1,4 @@
-"""Does a bundle understand speech? A clip whose words are known, transcribed with it alone."""
+"""Does a bundle understand speech? A clip whose words are known, heard with it alone."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from as2d_cli import _native, catalog
-from as2d_cli.audio.decode import AudioFile
+from as2d_cli.audio.decode import RATE, AudioFile
 from as2d_cli.audio.downmix import Samples
+from as2d_cli.audio.speech import speech_windows
 from as2d_cli.catalog import Bundle
+from as2d_cli.catalog.bundle import VOICE
 from as2d_cli.catalog.check import CheckResult
 from as2d_cli.decoding.ort_library import ort_library
 from as2d_cli.errors import As2dError
@@ -60,6 +62,8 @@ def transcribe_known_clip(bundle: Bundle, target: Bundle | None = None) -> Check
     Args:
         target: the target of a head.
     """
+    if bundle.family == VOICE:
+        return _found_in_known_clip(bundle)
     if "en" not in bundle.languages:
         return CheckResult("speech", True, "not heard: the known clip is in English")
     samples = known_clip()
@@ -76,3 +80,21 @@ def transcribe_known_clip(bundle: Bundle, target: Bundle | None = None) -> Check
         problem = f"{bundle.path}: a known clip came out as '{said[:60]}'"
         return CheckResult("speech", False, problem)
     return CheckResult("speech", True, f"{len(_WORDS) - len(missing)} of {len(_WORDS)} words")
+
+
+def _found_in_known_clip(bundle: Bundle) -> CheckResult:
+    """Whether a voice-activity model finds the speaker, who speaks for most of the clip."""
+    from as2d_cli.decoding.voice import VoiceModel
+
+    try:
+        model = VoiceModel(bundle.encoder_path)
+        samples = known_clip()
+        found = list(speech_windows([samples], model.start()))
+    except As2dError as error:
+        return CheckResult("speech", False, str(error))
+    length = len(samples) / RATE
+    spoken = sum(b - a for window in found for a, b in window.spoken)
+    if spoken < length / 2:
+        problem = f"{bundle.path}: finds speech for {spoken:.1f} s of a clip of {length:.1f} s"
+        return CheckResult("speech", False, problem)
+    return CheckResult("speech", True, f"{spoken:.1f} of {length:.1f} s")

@@ -25,11 +25,13 @@ __all__ = [
     "ModelRequest",
     "Models",
     "RunFace",
+    "Voice",
     "check_drafter",
     "default_backend",
     "drafter_name",
     "make_plan",
     "open_models",
+    "open_voice",
 ]
 
 
@@ -94,6 +96,12 @@ class PlanFace(Protocol):
     def why(self) -> str: ...
 
 
+class Voice(Protocol):
+    """What is used of a voice-activity model (see `as2d_cli.decoding.voice.VoiceModel`)."""
+
+    def start(self) -> Callable[[Any], Any]: ...
+
+
 @dataclass(frozen=True)
 class Backend:
     """Catalogue and engine, so that tests can bring their own.
@@ -104,6 +112,7 @@ class Backend:
         shares_encoder: whether a drafter of this name needs no encoder of its own.
         plan: how the lanes share the cores, as `as2d_cli.decoding.make_plan`.
         open: (target, drafter or None, plan) -> context manager of an engine.
+        voice: offline -> the model that tells speech from what is none.
         costs: (target, drafter or None) -> what was measured here and still holds, or None.
     """
 
@@ -112,6 +121,7 @@ class Backend:
     shares_encoder: Callable[[str], bool]
     plan: Callable[[PlanRequest], PlanFace]
     open: Callable[[Model, Model | None, Any], AbstractContextManager[EngineFace]]
+    voice: Callable[[bool], Voice]
     costs: Callable[[Model, Model | None], CostModel | None] = lambda target, drafter: None
 
 
@@ -227,6 +237,15 @@ def check_drafter(name: str, drafter: Model, target: Model) -> None:
         )
 
 
+def open_voice(backend: Backend, monitor: Monitor, *, offline: bool) -> Voice | None:
+    """The model that tells speech from what is none; without it, one warning and None."""
+    try:
+        return backend.voice(offline)
+    except As2dError as e:
+        monitor.warning(f"noise and music are not told from speech: {e}")
+        return None
+
+
 def make_plan(request: ModelRequest, backend: Backend, language: str | None = None) -> PlanFace:
     """How the two lanes share the cores.
 
@@ -265,7 +284,7 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
     from as2d_cli.profile.choose import plan_by_profile
     from as2d_cli.profile.profiles import Profiles, key_of
 
-    def ensure(name: str, offline: bool) -> Model:
+    def ensure(name: str, offline: bool) -> catalog.Bundle:
         return catalog.ensure_bundle(
             name,
             progress=progress,
@@ -282,6 +301,13 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         entry = catalog.load_catalogue().get(name)
         return entry is not None and bool(entry.target)
 
+    def voice(offline: bool) -> Voice:
+        from as2d_cli.decoding.voice import VoiceModel
+
+        entry = catalog.load_catalogue().voice("transcribe")
+        assert entry is not None, "models.toml has a model for it"
+        return VoiceModel(ensure(entry.id, offline).encoder_path)
+
     def costs(target: Model, drafter: Model | None) -> CostModel | None:
         profile, _ = Profiles(catalog.default_store().cache).load(key_of(target, drafter))
         return None if profile is None else profile.costs
@@ -292,5 +318,6 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         shares_encoder=shares_encoder,
         plan=lambda request: plan_by_profile(request, catalog.default_store()),
         open=decoding.Engine.open,
+        voice=voice,
         costs=costs,
     )

@@ -50,6 +50,7 @@ class SourceInfo:
         target, drafter: ids of the models; `drafter` is None when the target goes alone.
         method: one of `as2d_cli.methods.METHODS`.
         budget: most candidates per verify step; with ``batched``, windows in a batch.
+        number: of the input among those of one call, from 0.
     """
 
     name: str
@@ -58,6 +59,7 @@ class SourceInfo:
     drafter: str | None
     method: str
     budget: int
+    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,14 @@ class Segment:
         start, end: seconds from the beginning of the input.
         text: as the model said it, but for the space that Whisper puts in front.
         tokens: its ids, specials left out.
+        spoken: (from, to) of what is spoken in it, in seconds; empty where that is not known.
     """
 
     start: float
     end: float
     text: str
     tokens: tuple[int, ...]
+    spoken: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass

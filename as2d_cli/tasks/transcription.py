@@ -19,8 +19,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import BinaryIO
 
-from as2d_cli.audio.decode import AudioFile
-from as2d_cli.audio.windows import AudioWindow, is_silent
+from as2d_cli.audio.decode import NotAudioError
+from as2d_cli.audio.excerpt import Excerpt
+from as2d_cli.audio.speech import PAUSE, speech_windows
+from as2d_cli.audio.windows import AudioWindow, is_silent, windows
 from as2d_cli.decoding import Window
 from as2d_cli.decoding.events import (
     DrafterLost,
@@ -31,7 +33,7 @@ from as2d_cli.decoding.events import (
     WindowFinished,
 )
 from as2d_cli.errors import As2dError
-from as2d_cli.tasks.feeder import Feeder
+from as2d_cli.tasks.feeder import Cut, Feeder
 from as2d_cli.tasks.interrupt import interruptible
 from as2d_cli.tasks.models import (
     Backend,
@@ -39,9 +41,12 @@ from as2d_cli.tasks.models import (
     ModelRequest,
     Models,
     RunFace,
+    Voice,
     make_plan,
     open_models,
+    open_voice,
 )
+from as2d_cli.tasks.sources import Source, file_source
 from as2d_cli.tasks.transcript import (
     Decision,
     Monitor,
@@ -51,6 +56,7 @@ from as2d_cli.tasks.transcript import (
     SourceInfo,
     Transcript,
 )
+from as2d_cli.text.repeats import suspicions
 from as2d_cli.text.text_stream import TextStream
 from as2d_cli.text.whisper_prompt import check_language, is_multilingual, prompt
 
@@ -68,6 +74,14 @@ _REPORT = 0.12
 _FAREWELL = 0.8
 """Seconds that a cancelled run gets to end."""
 
+_LIVE_PAUSE = 0.8
+"""Seconds of silence after which what was said into a microphone is written down."""
+
+_SUSPICIONS = {
+    "loop": "goes round in circles",
+    "compression": "says little for its length",
+}
+
 
 @dataclass(frozen=True)
 class TranscribeOptions:
@@ -76,14 +90,16 @@ class TranscribeOptions:
     Attributes:
         language: a code, or None to detect it in the first window that is not silent.
         max_tokens: per window; None for what the model's context holds.
+        everything: windows of all there is, and not of what is taken for speech.
     """
 
     language: str | None = None
     max_tokens: int | None = None
+    everything: bool = False
 
 
 def transcribe(
-    sources: Sequence[str | os.PathLike[str]],
+    sources: Sequence[str | os.PathLike[str] | Source],
     request: ModelRequest,
     options: TranscribeOptions,
     *,
@@ -105,16 +121,25 @@ def transcribe(
     results: list[Transcript] = []
     # First: a wrong option is told before any input is looked at.
     plan = make_plan(request, backend, options.language)
+    left_out = 0
     with ExitStack() as stack:
         models: Models | None = None
-        for source in sources:
+        voice: Voice | None = None
+        for number, given in enumerate(sources):
+            source = given if isinstance(given, Source) else file_source(given, stdin)
             try:
                 # A pipe that gives nothing blocks in a native call.
-                audio = interruptible(partial(AudioFile, source, stdin))
+                audio = interruptible(source.excerpt)
+            except NotAudioError as e:
+                left_out += source.optional
+                (monitor.info if source.optional else monitor.error)(str(e))
+                continue
             except As2dError as e:
                 monitor.error(str(e))
                 continue
             with audio:
+                if source.live:
+                    monitor.notice(f"{audio.name}: recording until Ctrl-C")
                 if models is None:
                     opening = open_models(
                         request,
@@ -126,30 +151,49 @@ def transcribe(
                     )
                     models = stack.enter_context(opening)
                     monitor.info(f"plan: {plan.method}, {plan.why}")
+                    if not options.everything:
+                        voice = open_voice(backend, monitor, offline=request.offline)
+                cut = _cutter(voice, audio, _LIVE_PAUSE if source.live else PAUSE)
+                work = _Transcription(audio, cut, number, models, options, sink, monitor)
                 try:
-                    results.append(_Transcription(audio, models, options, sink, monitor).run())
+                    results.append(work.run())
                 except InputError as e:
                     monitor.error(str(e))
+    if left_out:
+        files = "1 file" if left_out == 1 else f"{left_out} files"
+        monitor.notice(f"{files} without audio left out")
     return results
 
 
 def transcribe_one(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Source,
     models: Models,
     options: TranscribeOptions,
     *,
     sink: Sink,
     monitor: Monitor,
     stdin: BinaryIO | None = None,
+    voice: Voice | None = None,
 ) -> Transcript:
     """Transcribes one input with models that are open already.
+
+    Args:
+        voice: tells speech from what is none; None for windows of all there is.
 
     Raises:
         As2dError: the input is no audio, the language is unknown, or the engine failed.
     """
     _check(models.target, options)
-    with AudioFile(source, stdin) as audio:
-        return _Transcription(audio, models, options, sink, monitor).run()
+    given = source if isinstance(source, Source) else file_source(source, stdin)
+    with given.excerpt() as audio:
+        cut = _cutter(voice, audio, _LIVE_PAUSE if given.live else PAUSE)
+        return _Transcription(audio, cut, 0, models, options, sink, monitor).run()
+
+
+def _cutter(voice: Voice | None, audio: Excerpt, pause: float) -> Cut:
+    if voice is None:
+        return partial(windows, first=audio.first)
+    return partial(speech_windows, listen=voice.start(), first=audio.first, pause=pause)
 
 
 class InputError(As2dError):
@@ -179,13 +223,16 @@ class _Transcription:
 
     def __init__(
         self,
-        audio: AudioFile,
+        audio: Excerpt,
+        cut: Cut,
+        number: int,
         models: Models,
         options: TranscribeOptions,
         sink: Sink,
         monitor: Monitor,
     ) -> None:
-        self._audio, self._models, self._options = audio, models, options
+        self._audio, self._cut = audio, cut
+        self._models, self._options = models, options
         self._sink, self._monitor = sink, monitor
         self._pieces = models.target.vocabulary().pieces
         self._pending: deque[_Pending] = deque()
@@ -209,18 +256,19 @@ class _Transcription:
             drafter=drafter.id if drafter is not None else None,
             method=plan.method,
             budget=plan.budget,
+            number=number,
         )
         self._result = Transcript(self._info)
 
     def run(self) -> Transcript:
         """Does it all. After any exception the sink was told to abandon the input."""
-        feeder = Feeder(self._audio)
+        feeder = Feeder(self._audio, self._cut)
         started = False
         try:
             first = self._first_sound(feeder)
             draft = self._settle_language(first)
-            self._sink.begin(self._info)
             started = True
+            self._sink.begin(self._info)
             if first is not None:
                 self._decode(feeder, first, draft)
             self._conclude(feeder)
@@ -359,7 +407,9 @@ class _Transcription:
         self._position = window.end
         text = pending.text.lstrip(" ")
         if text:
-            segment = Segment(window.start, window.end, text, tuple(finished.tokens))
+            spoken = window.spoken
+            tokens = tuple(finished.tokens)
+            segment = Segment(spoken[0][0], spoken[-1][1], text, tokens, spoken)
             self._result.segments.append(segment)
             self._raw += pending.text
             self._words += len(text.split())
@@ -369,6 +419,12 @@ class _Transcription:
             self._warn(
                 f"the text of {_clock(window.start)} to {_clock(window.end)} fills the model's "
                 "context: it may be a loop, or cut off"
+            )
+        elif found := suspicions(finished.tokens, text):
+            what = " and ".join(_SUSPICIONS[name] for name in found)
+            self._warn(
+                f"the text of {_clock(window.start)} to {_clock(window.end)} {what}: "
+                "it may be invented"
             )
 
     def _let_it_end(self, run: RunFace) -> None:
@@ -381,7 +437,7 @@ class _Transcription:
 
     def _conclude(self, feeder: Feeder) -> None:
         result = self._result
-        result.duration = feeder.duration
+        result.duration = feeder.heard
         result.text = self._raw.lstrip(" ")
         result.wall = time.monotonic() - self._begun
         for text in self._audio.warnings:

@@ -1,4 +1,6 @@
-"""The program over a scripted engine: ``python -m tests.app.driver ARGS``; $SCRIPT is JSON."""
+"""The program over a scripted engine: ``python -m tests.app.driver ARGS``; $SCRIPT is JSON, and
+$SOUND how many seconds are said into the microphone.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from unittest.mock import patch
 
 from as2d_cli.environment import Environment
 from as2d_cli.process import run_process
-from tests.fakes import Script, backend
+from tests.fakes import Script, backend, tone
+from tests.sound import FakeSound
 
 _of_process = Environment.of_process
 
@@ -17,6 +20,8 @@ _of_process = Environment.of_process
 def _with_fakes() -> Environment:
     environment = _of_process()
     environment.backend = backend(Script(**json.loads(os.environ.get("SCRIPT", "{}"))))
+    seconds = float(os.environ.get("SOUND", "0"))
+    environment.sound = FakeSound(tone(seconds, 48_000).astype("float32")[:, None])
     return environment
 
 

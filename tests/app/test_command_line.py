@@ -51,7 +51,12 @@ TABLE: list[tuple[list[str], int, str, str]] = [
         HELLO,
         "as2d: no such file: missing.wav; check the name\n",
     ),
-    (["transcribe", "."], 1, "", "as2d: is a directory: .; give audio files\n"),
+    (
+        ["transcribe", "."],
+        1,
+        "",
+        "as2d: is a directory: .; give audio files, or --recursive for those in it\n",
+    ),
     (["transcribe", ""], 1, "", "as2d: no such file: ''; check the name\n"),
     (
         ["transcribe", "--drafter", "moonshin", "clip.wav"],
@@ -102,13 +107,73 @@ TABLE: list[tuple[list[str], int, str, str]] = [
         ["transcribe", "--format", "srtx", "x"],
         2,
         "",
-        "as2d: invalid value for '--format' / '-f': 'srtx' is not one of 'txt', 'json'",
+        "as2d: invalid value for '--format' / '-f': 'srtx' is not one of 'txt', 'srt', ",
     ),
     (["transcrib"], 2, "", "as2d: no such command 'transcrib'"),
     (["transcribe", "-o", "-", "clip.wav"], 0, HELLO, ""),
     (["transcribe", "-o", "clip.wav", "clip.wav"], 2, "", "as2d: --output clip.wav is an input"),
     (["transcribe", "-o", "no/where", "clip.wav"], 1, "", "as2d: cannot write --output no/where"),
-    (["transcribe", "-o", ".", "clip.wav"], 1, "", "as2d: --output . is a directory"),
+    (["transcribe", "--rate", "1", "x"], 2, "", "as2d: --rate 1 is out of range; choose 1000 to "),
+    (
+        ["transcribe", "--channels", "65", "x"],
+        2,
+        "",
+        "as2d: --channels 65 is out of range; choose ",
+    ),
+    (["transcribe", "--raw", "s17le", "x"], 2, "", "as2d: invalid value for '--raw': 's17le' is "),
+    (
+        ["transcribe", "--lines", "0", "x"],
+        2,
+        "",
+        "as2d: --lines 0 is out of range; choose 1 to 10\n",
+    ),
+    (
+        ["transcribe", "--start", "1:70", "x"],
+        2,
+        "",
+        "as2d: --start '1:70' is no time; give seconds",
+    ),
+    (
+        ["transcribe", "--start", "9", "--end", "9", "x"],
+        2,
+        "",
+        "as2d: --end 9 is not after --start 9",
+    ),
+    (["transcribe", "-q", "-v", "x"], 2, "", "as2d: --quiet and --verbose contradict each other; "),
+    (["transcribe", "-f", "srt", "-f", "vtt", "x"], 2, "", "as2d: 2 formats need a folder; give "),
+    (
+        ["transcribe", "-f", "srt", "x", "y"],
+        2,
+        "",
+        "as2d: a file of srt holds one input and not 2;",
+    ),
+    (["transcribe", "-", "/dev/stdin"], 2, "", "as2d: standard input ('-') can be read only once;"),
+    (["transcribe", "--mic", "x"], 2, "", "as2d: --mic takes neither files nor --raw; give one or"),
+    (["transcribe", "-f", "tsv", "clip.wav"], 0, "start\tend\ttext\n0\t2000\tHello world.\n", ""),
+    (
+        ["transcribe", "-f", "srt", "clip.wav"],
+        0,
+        "1\n00:00:00,000 --> 00:00:02,000\nHello world.\n\n",
+        "",
+    ),
+    (
+        ["transcribe", "--end", "1", "-f", "tsv", "clip.wav"],
+        0,
+        "start\tend\ttext\n0\t1000\tHello world.\n",
+        "",
+    ),
+    (
+        ["transcribe", "--start", "0:01.5", "-f", "tsv", "clip.wav"],
+        0,
+        "start\tend\ttext\n1500\t2000\tHello world.\n",
+        "",
+    ),
+    (
+        ["transcribe", "--start", "3", "clip.wav"],
+        0,
+        "",
+        "as2d: warning: clip.wav: is over at 2.0 s, before the asked-for part\n",
+    ),
 ]
 
 
@@ -117,7 +182,7 @@ def test_table(clip: Path, args: list[str], status: int, stdout: str, stderr: st
     ran = run_cli(*args)
     assert (ran.status, ran.stdout) == (status, stdout)
     assert ran.stderr.startswith(stderr) and (stderr or not ran.stderr)
-    assert ran.stderr.count("\n") == (1 if stderr else 0)
+    assert ran.stderr.count("\n") == bool(stderr) + ("is over" in stderr)  # no speech, too
 
 
 def test_names_with_odd_characters_are_one_inert_line(clip: Path) -> None:
@@ -306,6 +371,126 @@ def test_output_file_is_whole_or_not_there(clip: Path) -> None:
     ran = run_cli("transcribe", "-o", "bad.txt", "clip.wav", script=Script(fails="no memory"))
     assert ran.status == 1
     assert sorted(p.name for p in Path().iterdir()) == ["clip.wav", "out.txt"]
+
+
+def test_output_is_not_replaced_unasked(clip: Path) -> None:
+    Path("out.txt").write_text("mine")
+    ran = run_cli("transcribe", "-o", "out.txt", "clip.wav")
+    assert (ran.status, ran.stderr) == (
+        1,
+        "as2d: --output out.txt exists; choose another name, or --force\n",
+    )
+    assert Path("out.txt").read_text() == "mine"
+    assert run_cli("transcribe", "-o", "out.txt", "--force", "clip.wav").status == 0
+    assert Path("out.txt").read_text() == HELLO
+
+
+def test_the_suffix_of_the_output_chooses_the_format(clip: Path) -> None:
+    assert run_cli("transcribe", "-o", "out.vtt", "clip.wav").status == 0
+    assert Path("out.vtt").read_text().startswith("WEBVTT\n\n00:00:00.000 --> ")
+    assert run_cli("transcribe", "-f", "txt", "-o", "text.srt", "clip.wav").status == 0
+    assert Path("text.srt").read_text() == HELLO
+
+
+def test_a_file_for_each_input_and_format(clip: Path) -> None:
+    Path("other.wav").write_bytes(clip.read_bytes())
+    ran = run_cli("transcribe", "-f", "srt", "-f", "json", "-o", "new/", "clip.wav", "other.wav")
+    assert (ran.status, ran.stdout, ran.stderr) == (0, "", "")
+    assert sorted(p.name for p in Path("new").iterdir()) == [
+        "clip.json",
+        "clip.srt",
+        "other.json",
+        "other.srt",
+    ]
+    assert json.loads(Path("new/other.json").read_text())["file"] == "other.wav"
+
+
+def test_results_that_exist_are_left_alone_and_the_others_made(clip: Path) -> None:
+    Path("other.wav").write_bytes(clip.read_bytes())
+    Path("clip.txt").write_text("mine")
+    ran = run_cli("transcribe", "-o", ".", "clip.wav", "other.wav")
+    assert (ran.status, ran.stderr) == (1, "as2d: clip.txt exists; --force replaces it\n")
+    assert (Path("clip.txt").read_text(), Path("other.txt").read_text()) == ("mine", HELLO)
+
+
+def test_a_failed_input_leaves_no_file_and_stops_nobody(clip: Path) -> None:
+    Path("bad.wav").write_text("this is not audio")
+    ran = run_cli("transcribe", "-o", "new/", "bad.wav", "clip.wav")
+    assert (ran.status, ran.stderr) == (1, "as2d: not an audio file: bad.wav\n")
+    assert [p.name for p in Path("new").iterdir()] == ["clip.txt"]
+
+
+def test_folders(clip: Path) -> None:
+    for name in ("talks/b/deep.wav", "talks/a.wav", "talks/.hidden.wav", "talks/.git/x.wav"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_bytes(clip.read_bytes())
+    Path("talks/notes.txt").write_text("no audio")
+    ran = run_cli("transcribe", "--recursive", "-o", "new/", "talks")
+    assert (ran.status, ran.stderr) == (0, "as2d: 1 file without audio left out\n")
+    assert sorted(str(p) for p in Path("new").rglob("*.txt")) == ["new/a.txt", "new/b/deep.txt"]
+    ran = run_cli("transcribe", "--recursive", "-f", "json", "talks")
+    files = [json.loads(line)["file"] for line in ran.stdout.splitlines()]
+    assert files == ["talks/a.wav", "talks/b/deep.wav"]
+
+
+@pytest.mark.parametrize(
+    ("files", "stderr"),
+    [
+        ([], "as2d: no files in empty\n"),
+        (
+            ["notes.txt"],
+            "as2d: 1 file without audio left out\nas2d: none of the files has audio in it\n",
+        ),
+    ],
+)
+def test_folders_without_audio_are_a_failure(clip: Path, files: list[str], stderr: str) -> None:
+    Path("empty").mkdir()
+    for name in files:
+        (Path("empty") / name).write_text("no audio")
+    ran = run_cli("transcribe", "-r", "empty")
+    assert (ran.status, ran.stdout, ran.stderr) == (1, "", stderr)
+
+
+def test_raw_samples(clip: Path) -> None:
+    samples = np.round(tone(2, 8000) * 32767).astype(">i2")
+    stereo = np.repeat(samples[:, None], 2, axis=1).tobytes()
+    options = ["--raw", "s16be", "--rate", "8000", "--channels", "2", "-f", "json"]
+    Path("x.raw").write_bytes(stereo)
+    for source, stdin in (("x.raw", None), ("-", stereo)):
+        ran = run_cli("transcribe", *options, source, stdin=stdin)
+        assert json.loads(ran.stdout)["duration"] == 2.0
+    ran = run_cli("transcribe", "--raw", "s16le", "-", stdin=b"")
+    assert (ran.status, ran.stderr) == (1, "as2d: empty file: <stdin>\n")
+
+
+def test_without_a_voice_model_silence_is_still_left_out(tmp_path: Path) -> None:
+    script = Script(no_voice="no network")
+    path = write_wav(tmp_path / "x.wav", np.concatenate([np.zeros(45 * 16000), tone(5)]))
+    ran = run_cli("transcribe", "-f", "tsv", str(path), script=script)
+    assert ran.stdout.splitlines()[1] == "30000\t50000\tHello world."
+    assert ran.stderr == "as2d: warning: noise and music are not told from speech: no network\n"
+
+
+def test_no_vad_asks_for_no_model(clip: Path) -> None:
+    script = Script()
+    assert run_cli("transcribe", "--no-vad", "clip.wav", script=script).stdout == HELLO
+    assert not [entry for entry in script.log if entry[0] == "voice"]
+
+
+def test_verbose_tells_off_a_terminal(clip: Path) -> None:
+    lines = run_cli("transcribe", "-v", "clip.wav").stderr.splitlines()
+    assert lines[:2] == ["as2d: plan: as2d, by rule", "as2d: clip.wav: language en (98%)"]
+    assert lines[2].startswith("2.0 s of audio in ")
+
+
+def test_options_are_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli("transcribe", "--help").status == 0
+    shown = capsys.readouterr().out
+    at = [shown.index(f"\n{panel}:\n") for panel in ("Input", "Text", "Output", "Models and cores")]
+    assert at == sorted(at)
+    assert at[0] < shown.index("--recursive") < at[1] < shown.index("--language") < at[2]
+    for option in ("--threads", "--no-pin", "--plan", "--offline"):
+        assert at[3] < shown.index(f"{option} ") < shown.index("\nOptions:\n"), option
 
 
 def test_output_to_a_device(clip: Path) -> None:

@@ -25,7 +25,7 @@ def test_scripts_are_current(shell: str) -> None:
     ("words", "expected"),
     [
         ("as2d tr", ["transcribe"]),
-        ("as2d transcribe --format ", ["txt", "json"]),
+        ("as2d transcribe --format ", ["txt", "srt", "vtt", "tsv", "json", "jsonl"]),
         ("as2d transcribe --method a", ["auto", "as2d", "adaptive"]),
         ("as2d transcribe --target-c", ["--target-cores"]),
     ],

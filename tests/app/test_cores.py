@@ -37,7 +37,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         str(put(folder / name, whisper_files(seed=seed)))
         for seed, name in enumerate(("target", "drafter"))
     )
-    return ["--max-tokens", "40", "--language", "en", "--target", target, "--drafter", drafter]
+    # A tone is no speech: with a voice-activity model nothing would be decoded.
+    options = ["--no-vad", "--max-tokens", "40", "--language", "en"]
+    return [*options, "--target", target, "--drafter", drafter]
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +58,12 @@ def program(before: str, *args: str) -> list[str]:
     """The program in a process that runs `before` first."""
     start = f"import os, sys; {before}; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
     return [sys.executable, "-c", start, "-m", "as2d_cli", *args]
+
+
+def complaints(errors: bytes) -> list[str]:
+    """What the program said, except that the text goes round in circles: here it does."""
+    lines = errors.decode().splitlines()
+    return [line for line in lines if not line.endswith(": it may be invented")]
 
 
 def on_cores(cores: set[int]) -> str:
@@ -135,8 +143,8 @@ def test_one_core_and_a_pipe_that_gives_nothing_more(
         process.communicate(sound[given:], timeout=60)
         assert process.returncode == 0
         errors.seek(0)
-        said = errors.read().decode()
-    assert said == "", "nothing of ONNX Runtime either"
+        said = complaints(errors.read())
+    assert said == [], "nothing of ONNX Runtime either"
     assert {"as2d-target-0", "as2d-draft-0"} <= {name for name, _, _ in placed.values()}
     for name, mask, _ in placed.values():
         assert mask == {core}, name
@@ -155,7 +163,7 @@ def test_every_method_runs_cleanly_on_the_cores_given(
         ran = subprocess.run(
             program(on_cores(cores), *args), capture_output=True, env=environment, check=False
         )
-        assert (ran.returncode, ran.stderr) == (0, b""), method
+        assert (ran.returncode, complaints(ran.stderr)) == (0, []), method
         lanes = json.loads(ran.stdout)["counters"]["lanes"]
         used = {core for lane in lanes.values() for core in lane["cores"]}
         assert used and used <= cores, method
@@ -219,7 +227,7 @@ def test_half_a_core_in_a_cgroup(
         ran = subprocess.run(
             program(enter, *args), capture_output=True, env=environment, check=False
         )
-    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert (ran.returncode, complaints(ran.stderr)) == (0, [])
     lanes = json.loads(ran.stdout)["counters"]["lanes"]
     assert len(lanes["target"]["cores"]) == 1
     assert lanes["draft"]["cores"] == []

@@ -163,7 +163,8 @@ def _unread(pipe: IO[bytes]) -> int:
     return count[0]
 
 
-def test_interruption_while_a_pipe_gives_nothing() -> None:
+@pytest.mark.parametrize("given", [1, 60_000], ids=["in the header", "in the sound"])
+def test_interruption_while_a_pipe_gives_nothing(clip: str, given: int) -> None:
     with subprocess.Popen(
         [*DRIVER, "transcribe", "-"],
         stdin=subprocess.PIPE,
@@ -172,13 +173,37 @@ def test_interruption_while_a_pipe_gives_nothing() -> None:
         env=_environment(),
     ) as process:
         assert process.stdin is not None
-        process.stdin.write(b"R")
+        process.stdin.write(Path(clip).read_bytes()[:given])
         process.stdin.flush()
         while _unread(process.stdin) and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)  # it waits for more
         assert process.wait(20) == 130
         assert process.stderr is not None and process.stderr.read() == b""
+
+
+def test_interruption_ends_a_recording_and_keeps_its_words() -> None:
+    with subprocess.Popen(
+        [*DRIVER, "transcribe", "--mic"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_environment({}, SOUND="60"),
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"as2d: <microphone>: recording until Ctrl-C\n"
+        time.sleep(1)  # something is said
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=50)
+    assert (process.returncode, out, err) == (0, b"Hello world.\n", b"")
+
+
+@pytest.mark.parametrize("route", ["- < {}", "/dev/stdin < {}", "<(cat {})", "- < <(cat {})"])
+def test_routes_into_the_program(clip: str, route: str) -> None:
+    command = f"{sys.executable} -m tests.app.driver transcribe {route.format(clip)}"
+    ran = subprocess.run(
+        ["bash", "-c", command], capture_output=True, env=_environment(), check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"Hello world.\n" * 3, b"")
 
 
 def test_background_job_ignores_the_interruption_it_was_told_to(clip: str) -> None:

@@ -22,7 +22,7 @@ from as2d_cli.decoding.events import (
 from as2d_cli.environment import Environment, Output
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.profile.costs import CostModel
-from as2d_cli.tasks.models import Backend, EngineFace, Model, PlanFace
+from as2d_cli.tasks.models import Backend, EngineFace, Model, PlanFace, Voice
 from tests.fakes import LANGUAGES, FakeModel, Ran, tokens_of
 
 
@@ -137,12 +137,16 @@ class FakeMachine:
                 engine.warnings.append(f"no drafter, the target goes alone: {drafter.id} is broken")
             return nullcontext(cast(EngineFace, engine))
 
+        def voice(offline: bool) -> Voice:
+            raise AssertionError("recordings are measured whole")
+
         return Backend(
             ensure,
             lambda target, language: "x" if self.plan is not None else None,
             lambda name: False,
             plan,
             open_engine,
+            voice,
             lambda target, drafter: self.costs,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -98,6 +99,102 @@ def test_json_has_what_was_decided() -> None:
     out.end(Transcript(INFO, decisions=[Decision(60.00001, False, "too dear")]))
     data = json.loads(recorded.raw.getvalue())
     assert data["decisions"] == [{"at": 60.0, "drafting": False, "reason": "too dear"}]
+
+
+SUBTITLES = [
+    (
+        Format.SRT,
+        "1\n00:00:00,000 --> 00:00:30,000\na -> b\n\n2\n00:00:30,000 --> 00:01:00,000\nQ&A <i>\n\n",
+    ),
+    (
+        Format.VTT,
+        "WEBVTT\n\n00:00:00.000 --> 00:00:30.000\na --&gt; b\n\n"
+        "00:00:30.000 --> 00:01:00.000\nQ&amp;A &lt;i&gt;\n\n",
+    ),
+    (Format.TSV, "start\tend\ttext\n0\t30000\ta --> b\n30000\t60000\tQ&A <i>\n"),
+]
+
+
+@pytest.mark.parametrize(("format", "expected"), SUBTITLES)
+def test_escapes_of_formats(format: Format, expected: str) -> None:
+    out, recorded = _made(format)
+    _say(out, ["a --> b", "Q&A <i>"])
+    assert (
+        recorded.raw.getvalue().decode().replace("29,920", "30,000").replace("29.920", "30.000")
+        == expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("format", "expected"),
+    [
+        (Format.TXT, ""),
+        (Format.SRT, ""),
+        (Format.VTT, "WEBVTT\n\n"),
+        (Format.TSV, "start\tend\ttext\n"),
+    ],
+)
+def test_no_speech_is_a_valid_file(format: Format, expected: str) -> None:
+    out, recorded = _made(format)
+    _say(out, [])
+    assert recorded.raw.getvalue().decode() == expected
+
+
+def _escaped(text: str, format: Format) -> str:
+    match format:
+        case Format.VTT:
+            return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        case Format.SRT:
+            return text.replace("-->", "->")
+        case Format.JSONL:
+            return json.dumps(text, ensure_ascii=False)[1:-1]
+        case _:
+            return text
+
+
+@pytest.mark.parametrize("format", [Format.TSV, Format.JSONL])
+def test_text_is_kept_in_lines(format: Format) -> None:
+    out, recorded = _made(format)
+    _say(out, NASTY)
+    assert all(_escaped(text, format) in recorded.raw.getvalue().decode() for text in NASTY)
+
+
+@pytest.mark.parametrize("format", [Format.SRT, Format.VTT])
+def test_text_is_kept_in_cues(format: Format) -> None:
+    out, recorded = _made(format)
+    _say(out, NASTY)
+    # A cue's words are on two lines, and a long text on several cues.
+    cues = re.sub(r"(?m)^\d+$|^.* --> .*$|^WEBVTT$", "", recorded.raw.getvalue().decode())
+    expected = "".join(_escaped(text, format) for text in NASTY)
+    assert "".join(cues.split()) == "".join(expected.split())
+
+
+def test_one_cue_never_touches_the_next() -> None:
+    out, recorded = _made(Format.SRT)
+    out.begin(INFO)
+    for i in range(3):
+        out.segment(Segment(10.0 * i, 10.0 * i + 10, f"word {i}", ()))
+    # The last one is held back until what follows is known.
+    assert recorded.seen[-1].count("-->") == 2
+    out.abandon()
+    assert recorded.seen[-1].count("-->") == 3
+    times = [line for line in recorded.seen[-1].splitlines() if "-->" in line]
+    assert times == [
+        "00:00:00,000 --> 00:00:09,920",
+        "00:00:10,000 --> 00:00:19,920",
+        "00:00:20,000 --> 00:00:30,000",
+    ]
+
+
+def test_json_lines_come_segment_by_segment() -> None:
+    out, recorded = _made(Format.JSONL)
+    _say(out, NASTY)
+    assert [len(seen.split("\n")) - 1 for seen in recorded.seen] == [1, 2, 3, 4, 5, 6]
+    *segments, end = map(json.loads, recorded.raw.getvalue().decode().split("\n")[:-1])
+    assert [s["text"] for s in segments] == NASTY
+    assert {(s["type"], s["file"]) for s in segments} == {("segment", "a.wav")}
+    assert (end["type"], end["file"], end["language"]) == ("end", "a.wav", "en")
+    assert "segments" not in end and end["warnings"] == []
 
 
 def test_json_has_no_nan() -> None:

@@ -94,6 +94,9 @@ def _windows(script: Script) -> list[Window]:
     return [entry[1] for entry in script.log if entry[0] == "window"]
 
 
+LONG = " ".join(str(n) for n in np.random.default_rng(0).integers(0, 99_999, 150))
+"""More bytes than a window may have tokens, and no loop."""
+
 TEXTS = [" One ļ.", " Two 日本.", " Three."]
 
 
@@ -169,9 +172,20 @@ def test_silence_before_speech_is_skipped_and_not_listened_to(tmp_path: Path) ->
     path = write_wav(tmp_path / "x.wav", np.concatenate([quiet, tone(10)]))
     script = Script()
     (done,), _ = _run(script, path)
-    assert [w.index for w in _windows(script)] == [1]
-    assert [entry for entry in script.log if entry[0] == "detect"] == [("detect", 25 * 16_000)]
-    assert done.segments[0].start == 30.0
+    (window,) = _windows(script)
+    assert window.start == pytest.approx(44.6, abs=0.05)
+    assert [entry for entry in script.log if entry[0] == "detect"] == [
+        ("detect", len(window.samples))
+    ]
+    assert done.segments[0].start == pytest.approx(45, abs=0.04)
+    assert done.duration == 55.0
+
+
+def test_everything_is_windows_of_all_there_is(tmp_path: Path) -> None:
+    path = write_wav(tmp_path / "x.wav", np.concatenate([tone(1, level=1e-4), tone(1)]))
+    script = Script()
+    (done,), _ = _run(script, path, options=TranscribeOptions(everything=True))
+    assert [(s.start, s.end) for s in done.segments] == [(0.0, 2.0)]
 
 
 def test_empty_text_is_no_speech(clip: Path) -> None:
@@ -190,9 +204,22 @@ def test_full_context_is_a_warning(clip: Path) -> None:
 def test_text_as_long_as_the_model_can_hold_is_a_warning(
     clip: Path, limit: int | None, warnings: int
 ) -> None:
-    script = Script(texts=["x" * 600])
+    script = Script(texts=[LONG])
     (done,), _ = _run(script, clip, options=TranscribeOptions(max_tokens=limit))
     assert len(done.warnings) == warnings
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (" so so so so so so so so", "goes round in circles"),
+        (" so" * 40, "goes round in circles and says little for its length"),
+    ],
+)
+def test_a_loop_is_told_and_stays(clip: Path, text: str, what: str) -> None:
+    (done,), _ = _run(Script(texts=[text, " Hello world.", " Hello world."]), clip)
+    assert done.segments[0].text == text.strip()
+    assert done.warnings == [f"the text of 0:00 to 0:30 {what}: it may be invented"]
 
 
 def test_others_are_done_when_one_fails(clip: Path, tmp_path: Path) -> None:
