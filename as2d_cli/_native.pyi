@@ -43,6 +43,10 @@ class Run:
         max_tokens: int,
         language: str = "",
         translate: bool = False,
+        timestamps: bool = False,
+        token_times: bool = False,
+        temperature: float = 0.0,
+        seed: int = 0,
     ) -> None: ...
     def finish(self) -> None: ...
     def cancel(self) -> None: ...

@@ -41,6 +41,9 @@ PIECES: tuple[bytes, ...] = (
 )
 """Token 0 is a special without text, token 1 + b is byte b, then two words and another special."""
 
+TIMES = 1000
+"""The token of 0.00, of a model that has timestamps."""
+
 START, NO_TIMESTAMPS, TRANSCRIBE = 259, 0, 0
 LANGUAGES = {"en": 300, "de": 301, "ja": 302, "lv": 303}
 
@@ -53,6 +56,7 @@ def tokens_of(text: str) -> tuple[int, ...]:
 @dataclass
 class FakeVocabulary:
     pieces: Sequence[bytes] = PIECES
+    merge_ranks: bool = True
 
 
 @dataclass
@@ -68,6 +72,7 @@ class FakeModel:
     row_invariance: str = "any"
     target: str = ""
     vocabulary_file: str = "vocabulary.bin"
+    alignment_heads: Sequence[int] = ()
     tokens: Mapping[str, int] = field(
         default_factory=lambda: {"start": START, "transcribe": 0, "no_timestamps": 0, "end": 0}
     )
@@ -119,6 +124,8 @@ class Script:
         drafter_dies: message of a `DrafterLost` before the first commit.
         fails: the error of the run.
         reason: of every window's end.
+        says: the tokens in the place of a text, where that is not enough.
+        ends: what more there is to say at the end of a window, by the names of `WindowFinished`.
         notices: what there is to say of the engine.
         drafter: what the catalogue has for any target and language.
         reverse: windows that are in flight together finish in reverse order.
@@ -135,6 +142,8 @@ class Script:
     drafter_dies: str | None = None
     fails: str | None = None
     reason: str = "end"
+    says: Callable[[Window], Sequence[int]] | None = None
+    ends: Callable[[Window], Mapping[str, Any]] = lambda window: {}
     reverse: bool = False
     broken_drafter: str | None = None
     notices: Sequence[str] = ()
@@ -197,7 +206,8 @@ class FakeRun:
                 time.sleep(min(timeout, 0.001))
             return
         window = self._windows.pop() if self._script.reverse else self._windows.popleft()
-        ids = tokens_of(self._script.text(window))
+        says = self._script.says
+        ids = tuple(says(window)) if says is not None else tokens_of(self._script.text(window))
         reason = self._script.reason
         if len(ids) > window.max_tokens:
             ids, reason = ids[: window.max_tokens], "limit"
@@ -207,7 +217,8 @@ class FakeRun:
         self._events.append(LaneChanged(0.0, "target", "verifying", window.index))
         for i in range(0, len(ids), self._script.chunk):
             self._events.append(TokensCommitted(0.0, window.index, ids[i : i + self._script.chunk]))
-        self._events.append(WindowFinished(0.0, window.index, ids, reason, 0.01))
+        more = self._script.ends(window)
+        self._events.append(WindowFinished(0.0, window.index, ids, reason, 0.01, **more))
         if self._draft and window.index == self._script.dropped:
             why = "drafting does not pay"
             self._events.append(DraftingChanged(0.0, window.index, False, why))
@@ -265,11 +276,15 @@ class FakeVoice:
 
 
 def backend(script: Script) -> Backend:
-    """Models whisper-base (four languages), whisper-tiny.en, moonshine-tiny-en, and heads for
-    whisper-base and whisper-small, over `script`.
+    """Models whisper-base (four languages), whisper-timed (it, with all that a Whisper can),
+    whisper-tiny.en, moonshine-tiny-en, and heads for whisper-base and whisper-small, over `script`.
     """
+    timed = {**FakeModel("").tokens, "timestamp_begin": TIMES, "previous": 298, "translate": 299}
     models: dict[str, Model] = {
         "whisper-base": FakeModel("whisper-base", tuple(LANGUAGES), LANGUAGES),
+        "whisper-timed": FakeModel(
+            "whisper-timed", tuple(LANGUAGES), LANGUAGES, tokens=timed, alignment_heads=(1,)
+        ),
         "whisper-tiny.en": FakeModel("whisper-tiny.en"),
         "moonshine-tiny-en": FakeModel("moonshine-tiny-en", family="moonshine"),
         "base-head": FakeModel("base-head", family="head", target="whisper-base"),

@@ -25,6 +25,9 @@ _HOP = RATE // 50  # 20 ms
 _SPAN = 10
 """Hops over which quietness is judged: 0.2 s, longer than the closure of a plosive, is a pause."""
 
+_LEAST_REMAINDER = 3 * RATE // 10
+"""A word, and not the end of the last one."""
+
 _LEAST_WORD = RATE // 10
 """Nobody says a word in less, but a model hears one."""
 
@@ -64,6 +67,18 @@ class AudioWindow:
         """Seconds of what is spoken; the whole window where nobody looked for it."""
         spans = self.speech or ((self.first, self.first + len(self.samples)),)
         return tuple((a / RATE, b / RATE) for a, b in spans)
+
+    def rest(self, after: float) -> AudioWindow | None:
+        """What is left of it after so many seconds; None where too little is spoken in that, or it
+        would be all of the window.
+        """
+        cut = round(after * RATE)
+        first, last = self.first + cut, self.first + len(self.samples)
+        speech = tuple((max(a, first), b) for a, b in self.speech if b > first)
+        spoken = sum(b - a for a, b in speech) if self.speech else last - first
+        if cut < RATE // 2 or spoken < _LEAST_REMAINDER:
+            return None
+        return AudioWindow(self.index, first, self.samples[cut:], speech)
 
 
 def windows(blocks: Iterable[Samples], first: int = 0) -> Iterator[AudioWindow]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 # Raised whenever a builder changes what it writes: bundles of another revision are made again.
 _REVISIONS = {
-    "whisper": "whisper-10",
+    "whisper": "whisper-11",
     "moonshine": "moonshine-1",
-    "head": "head-2",
+    "head": "head-3",
     VOICE: "silero-1",
 }
 ENGLISH_ONLY = ("en",)
@@ -71,13 +71,16 @@ def build(recipe: Recipe, folder: Path) -> Bundle:
 def _whisper(recipe: Recipe, folder: Path) -> Bundle:
     from as2d_cli.catalog.graphs.whisper import write_decoder, write_encoder
     from as2d_cli.catalog.probe import measure_row_invariance
-    from as2d_cli.catalog.tokens import read_tokens
+    from as2d_cli.catalog.tokens import read_alignment_heads, read_tokens
     from as2d_cli.catalog.weights.whisper import read_whisper
 
     model = read_whisper(recipe.sources["model.bin"])
     tokens = read_tokens(
         recipe.sources["tokenizer.json"], recipe.sources["config.json"], model.vocabulary_size
     )
+    shape = (len(model.decoder.layers), model.decoder_heads)
+    aligned = read_alignment_heads(recipe.sources["config.json"], *shape)
+    model = replace(model, alignment_heads=aligned)
     tokens.vocabulary.write(folder / VOCABULARY)
     languages = list(tokens.languages.values())
     written = [
@@ -108,6 +111,7 @@ def _whisper(recipe: Recipe, folder: Path) -> Bundle:
         language_tokens=tokens.languages,
         suppress=tokens.suppress,
         begin_suppress=tokens.begin_suppress,
+        alignment_heads=tuple(layer * model.decoder_heads + head for layer, head in aligned),
         files=_records([*written, folder / VOCABULARY]),
         sources=recipe.digests,
     )

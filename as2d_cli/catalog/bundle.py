@@ -60,6 +60,8 @@ class Bundle:
         tokens: ids of the special tokens by name (``start``, ``end``, ``no_speech``, ...).
         language_tokens: id by language code, in token order.
         suppress, begin_suppress: ids never chosen; ids never chosen first.
+        alignment_heads: numbers of the decoder's heads (layer * heads + head) whose cross-attention
+            follows the audio; empty where they are not known.
         sources: SHA-256 by name of the files the bundle was made from.
         kind: of a head: ``adapter`` (a small decoder behind an adapter) or ``ctc`` (all tokens at
             once, the last of the vocabulary being the blank); empty for other families.
@@ -91,6 +93,7 @@ class Bundle:
     language_tokens: Mapping[str, int] = field(default_factory=dict)
     suppress: tuple[int, ...] = ()
     begin_suppress: tuple[int, ...] = ()
+    alignment_heads: tuple[int, ...] = ()
     files: tuple[FileRecord, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
     kind: str = ""
@@ -146,6 +149,8 @@ class Bundle:
             yield "language", f"{code} {token}"
         yield "suppress", " ".join(map(str, self.suppress))
         yield "begin_suppress", " ".join(map(str, self.begin_suppress))
+        if self.alignment_heads:
+            yield "alignment_heads", " ".join(map(str, self.alignment_heads))
         for record in self.files:
             yield "file", f"{record.name} {record.size} {record.sha256}"
         for name, digest in self.sources.items():
@@ -242,6 +247,7 @@ class _DescriptionReader:
             },
             suppress=self._numbers("suppress"),
             begin_suppress=self._numbers("begin_suppress"),
+            alignment_heads=self._numbers("alignment_heads"),
             files=tuple(
                 FileRecord(name, self._number("file", size), digest)
                 for name, size, digest in self._fields("file", 3)

@@ -136,8 +136,9 @@ def _interface(bundle: Bundle, graphs: _Graphs) -> CheckResult:
         cache = [f"{kind}_{layer}" for layer in layers for kind in "kv"]
         parts = ("k", "k_scale", "v", "v_scale")
         audio = [f"cross_{part}_{layer}" for layer in layers for part in parts]
-        steps = ["tokens", "positions", "places", "suppress"]
+        steps = ["tokens", "positions", "places", "choices", "temperatures", "suppress"]
         results = ["next", "log_prob"] + ["language_logits"] * bool(bundle.language_tokens)
+        results += [f"query_{n // bundle.heads}" for n in bundle.alignment_heads]
         wanted = (
             ["encoding" if bundle.family == HEAD else "audio"],
             audio,

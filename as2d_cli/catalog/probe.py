@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from as2d_cli.catalog.graphs.whisper import run_places
+from as2d_cli.catalog.graphs.whisper import any_choice, run_places
 from as2d_cli.catalog.runtime import GraphError, open_session
 
 Array = npt.NDArray[Any]
@@ -190,6 +190,7 @@ class _Stepper:
             "tokens": tokens[None],
             "positions": positions.astype(np.int64),
             "places": places,
+            **any_choice(len(places)),
         }
         results = dict(zip(self._outputs, self._session.run(None, feeds), strict=True))
         for name in caches:

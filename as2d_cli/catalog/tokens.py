@@ -77,6 +77,20 @@ def read_tokens(tokenizer_path: Path, config_path: Path, size: int) -> WhisperTo
     )
 
 
+def read_alignment_heads(path: Path, layers: int, heads: int) -> tuple[tuple[int, int], ...]:
+    """The decoder's (layer, head) whose cross-attention follows the audio, as the configuration of
+    a CTranslate2 Whisper model lists them; none where it does not.
+
+    Raises:
+        VocabularyError: the file is broken, or of another model.
+    """
+    pairs = _read_json(path).get("alignment_heads", [])
+    possible = [[layer, head] for layer in range(layers) for head in range(heads)]
+    if not isinstance(pairs, list) or any(pair not in possible for pair in pairs):
+        raise VocabularyError(path, "'alignment_heads' are not heads of this model")
+    return tuple((layer, head) for layer, head in pairs)
+
+
 def _special(path: Path, by_text: Mapping[str, int]) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, texts in _NAMES.items():

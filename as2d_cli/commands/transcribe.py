@@ -68,6 +68,13 @@ class RawSamples(StrEnum):
     ALAW = "alaw"
 
 
+class Task(StrEnum):
+    """What ``--task`` takes."""
+
+    TRANSCRIBE = "transcribe"
+    TRANSLATE = "translate"
+
+
 _INPUT, _TEXT, _OUTPUT, _MODELS = "Input", "Text", "Output", "Models and cores"
 """Groups of options in the help."""
 
@@ -156,6 +163,66 @@ def _transcribe(
             rich_help_panel=_TEXT,
         ),
     ] = "auto",
+    task: Annotated[
+        Task,
+        typer.Option(
+            help="translate: English, whatever is spoken; for multilingual targets.",
+            rich_help_panel=_TEXT,
+        ),
+    ] = Task.TRANSCRIBE,
+    timestamps: Annotated[
+        bool,
+        typer.Option(
+            "--timestamps/--no-timestamps",
+            help="Segments as the model divides the text, by timestamps that it puts into it; "
+            "without them, sentences by when their words were spoken. The text can differ.",
+            rich_help_panel=_TEXT,
+        ),
+    ] = False,
+    word_timestamps: Annotated[
+        bool,
+        typer.Option(
+            "--word-timestamps",
+            help="When each word was spoken, in json and jsonl.",
+            rich_help_panel=_TEXT,
+        ),
+    ] = False,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Text that could have come before; names and spelling are taken from it.",
+            show_default=False,
+            rich_help_panel=_TEXT,
+        ),
+    ] = None,
+    hotwords: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORDS",
+            help="Words to expect; the same in front of every window.",
+            show_default=False,
+            rich_help_panel=_TEXT,
+        ),
+    ] = None,
+    condition: Annotated[
+        bool,
+        typer.Option(
+            "--condition/--no-condition",
+            help="Each window goes on from the text of the one before: one style throughout, but "
+            "a mistake can spread, and windows wait for one another.",
+            rich_help_panel=_TEXT,
+        ),
+    ] = False,
+    fallback: Annotated[
+        bool,
+        typer.Option(
+            "--fallback/--no-fallback",
+            help="Decode a window whose text goes round in circles, or is unlikely, once more at "
+            "rising temperatures. Without it, words appear before their window is done.",
+            rich_help_panel=_TEXT,
+        ),
+    ] = True,
     vad: Annotated[
         bool,
         typer.Option(
@@ -322,7 +389,7 @@ def _transcribe(
 ) -> None:
     """Turn speech into text.
 
-    Words appear on standard output as soon as the target has verified them.
+    Text appears on standard output as soon as it is final.
     """
     environment: Environment = ctx.obj
     _within("--budget", budget, 1, MAX_WINDOWS if method is Method.BATCHED else MAX_BUDGET)
@@ -339,7 +406,12 @@ def _transcribe(
     from as2d_cli.output.result import Result
 
     result = Result.of(
-        output, formats or [], force=force, tokens=tokens, rules=CueRules(line_length, lines)
+        output,
+        formats or [],
+        force=force,
+        tokens=tokens,
+        words=word_timestamps,
+        rules=CueRules(line_length, lines),
     )
     if result.path is None and environment.stdout.raw is None:
         raise As2dError("standard output is closed", remedy="give --output FILE")
@@ -368,6 +440,14 @@ def _transcribe(
         language=None if language == "auto" else language.lower(),
         max_tokens=max_tokens,
         everything=not vad,
+        translate=task is Task.TRANSLATE,
+        timestamps=timestamps,
+        times=result.shows_times,
+        word_times=word_timestamps,
+        fallback=fallback,
+        condition=condition,
+        prompt=prompt or "",
+        hotwords=hotwords or "",
     )
     job = _Job(environment, request, options, result, quiet=quiet, verbose=verbose)
     if mic:

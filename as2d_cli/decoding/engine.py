@@ -49,6 +49,10 @@ class Window:
         max_tokens: commits at most this many.
         language: code of the spoken language, for drafters.
         translate: the text is wanted in English.
+        timestamps: the target says when its segments begin and end.
+        token_times: `WindowFinished` is to tell when each token was spoken.
+        temperature: above 0, tokens are drawn from the distribution at this temperature, and from
+            `seed`; the same ones whatever the method.
     """
 
     index: int
@@ -58,6 +62,10 @@ class Window:
     max_tokens: int
     language: str = ""
     translate: bool = False
+    timestamps: bool = False
+    token_times: bool = False
+    temperature: float = 0.0
+    seed: int = 0
 
 
 class Run:
@@ -85,6 +93,10 @@ class Run:
                 window.max_tokens,
                 window.language,
                 window.translate,
+                window.timestamps,
+                window.token_times,
+                window.temperature,
+                window.seed,
             )
         except _native.NativeError as error:
             raise As2dError(str(error)) from error

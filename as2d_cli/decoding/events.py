@@ -56,12 +56,19 @@ class WindowFinished(Event):
         reason: ``end`` (the target said so), ``limit`` (max_tokens), ``context`` (it is full) or
             ``cancelled``.
         duration: seconds that the target lane spent on it.
+        log_probability: of all tokens, and of the end where the target said so (natural logarithm).
+        no_speech: probability that nobody speaks, by a model that was trained to tell; else 0.
+        times: where asked for and known, the second at which each token begins that is no
+            timestamp, from the beginning of the window, and then the end of the last one.
     """
 
     window: int
     tokens: tuple[int, ...]
     reason: str
     duration: float
+    log_probability: float = 0.0
+    no_speech: float = 0.0
+    times: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,7 +134,14 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Event]] = {
     "encoded": lambda e: WindowEncoded(e["seconds"], e["window"], e["encoding"]),
     "tokens_committed": lambda e: TokensCommitted(e["seconds"], e["window"], tuple(e["tokens"])),
     "window_finished": lambda e: WindowFinished(
-        e["seconds"], e["window"], tuple(e["tokens"]), e["reason"], e["duration"]
+        e["seconds"],
+        e["window"],
+        tuple(e["tokens"]),
+        e["reason"],
+        e["duration"],
+        e["log_probability"],
+        e["no_speech"],
+        tuple(e["times"]),
     ),
     "draft_advanced": lambda e: DraftAdvanced(e["seconds"], e["window"], e["count"], e["finished"]),
     "lane_changed": lambda e: LaneChanged(e["seconds"], e["lane"], e["activity"], e["window"]),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from as2d_cli.tasks.transcript import Segment
+from as2d_cli.text.words import QUOTES, SENTENCE_ENDS
 
 __all__ = ["Cue", "CueRules", "cues"]
 
@@ -79,39 +80,37 @@ class _Unit:
 
 
 class _Time:
-    """Length of text so far -> time, along what is spoken of a segment."""
+    """Length of text so far -> time: along the words, or along what is spoken of a segment."""
 
     def __init__(self, segment: Segment, cells: int) -> None:
-        self._spans = segment.spoken or ((segment.start, segment.end),)
-        self._cells = cells
-        self.length = sum(b - a for a, b in self._spans)
+        if segment.words:
+            lengths = [float(max(1, _cells(word.text))) for word in segment.words]
+            self._spans = tuple((word.start, word.end) for word in segment.words)
+        else:
+            self._spans = segment.spoken or ((segment.start, segment.end),)
+            lengths = [b - a for a, b in self._spans]
+        whole = sum(lengths)
+        # The cells of text that are said in each span.
+        self._shares = [cells * length / whole if whole else 0.0 for length in lengths]
 
-    def seconds(self, cells: int) -> float:
-        """Of speech, without the pauses."""
-        return self.length * cells / self._cells
-
-    def after(self, cells: int) -> float:
+    def after(self, cells: float) -> float:
         """When what follows that much begins."""
-        left = self.seconds(cells)
-        for a, b in self._spans:
-            if left < b - a - 1e-9:
-                return a + left
-            left -= b - a
+        for (a, b), share in zip(self._spans, self._shares, strict=True):
+            if cells < share - 1e-9:
+                return a + (b - a) * cells / share
+            cells -= share
         return self._spans[-1][1]
 
-    def before(self, cells: int) -> float:
+    def before(self, cells: float) -> float:
         """When that much is said."""
-        left = self.seconds(cells)
-        for a, b in self._spans:
-            if left <= b - a + 1e-9:
-                return min(a + left, b)
-            left -= b - a
+        for (a, b), share in zip(self._spans, self._shares, strict=True):
+            if cells <= share + 1e-9:
+                return min(a + (b - a) * cells / share, b) if share else b
+            cells -= share
         return self._spans[-1][1]
 
 
-_SENTENCE = (".", "?", "!", "\u2026", "\u3002", "\uff01", "\uff1f", "\u0964", "\u061f")
 _CLAUSE = (",", ";", ":", "\u2014", "\u2013", "\u3001", "\uff0c", "\uff1b", "\uff1a", "\u060c")
-_QUOTES = "\"'\u2019\u201d\u00bb)]\u300d\u300f\uff09"
 _OPENING = "([\u300c\u300e\uff08\u00ab\u201c"
 _LEAST_REST = 12
 """Cells: less than this is not left alone in a cue of its own."""
@@ -151,9 +150,9 @@ def _most(units: Sequence[_Unit], rules: CueRules, time: _Time, said: int) -> in
 def _break(units: Sequence[_Unit], most: int) -> int:
     """Where to end a cue that could hold `most` units of them, which are more."""
     least = max(1, most // 2)
-    for marks in (_SENTENCE, _CLAUSE):
+    for marks in (SENTENCE_ENDS, _CLAUSE):
         for i in range(most, least - 1, -1):
-            if units[i - 1].text.rstrip(_QUOTES).endswith(marks):
+            if units[i - 1].text.rstrip(QUOTES).endswith(marks):
                 return i
     if sum(unit.cells for unit in units[most:]) < _LEAST_REST:
         return max(1, (most + len(units)) // 2 if most > 2 else most - 1)

@@ -34,12 +34,17 @@ def format_of(name: str) -> Format | None:
 
 
 def renderer(
-    format: Format, out: Writer, *, tokens: bool = False, rules: CueRules | None = None
+    format: Format,
+    out: Writer,
+    *,
+    tokens: bool = False,
+    words: bool = False,
+    rules: CueRules | None = None,
 ) -> Renderer:
     """The renderer of `format`, writing to `out`.
 
     Args:
-        tokens: with ids, where there is a place for them.
+        tokens, words: with ids, and with when words were spoken, where there is a place for them.
         rules: of subtitles; the usual ones if left out.
     """
     match format:
@@ -60,8 +65,8 @@ def renderer(
         case Format.JSON:
             from as2d_cli.output.json_format import JsonRenderer
 
-            return JsonRenderer(out, tokens=tokens)
+            return JsonRenderer(out, tokens=tokens, words=words)
         case Format.JSONL:
             from as2d_cli.output.jsonl import JsonLinesRenderer
 
-            return JsonLinesRenderer(out, tokens=tokens)
+            return JsonLinesRenderer(out, tokens=tokens, words=words)

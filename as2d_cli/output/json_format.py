@@ -16,13 +16,13 @@ __all__ = ["JsonRenderer", "as_json", "segment_as_json", "strict"]
 class JsonRenderer(Renderer):
     """Strict JSON (no NaN, no duplicate keys), one object per input, separated by newlines."""
 
-    def __init__(self, out: Writer, *, tokens: bool = False) -> None:
-        """`tokens`: add the ids of each segment's tokens."""
+    def __init__(self, out: Writer, *, tokens: bool = False, words: bool = False) -> None:
+        """`tokens`, `words`: add the ids of each segment's tokens, and each word's times."""
         super().__init__(out)
-        self._tokens = tokens
+        self._tokens, self._words = tokens, words
 
     def end(self, transcript: Transcript) -> None:
-        data = as_json(transcript, tokens=self._tokens)
+        data = as_json(transcript, tokens=self._tokens, words=self._words)
         self.out.write(strict(data) + "\n")
         self.out.flush()
 
@@ -32,19 +32,26 @@ def strict(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
 
-def segment_as_json(segment: Segment, *, tokens: bool = False) -> dict[str, Any]:
-    """A segment as plain data; `tokens`: with their ids."""
+def segment_as_json(
+    segment: Segment, *, tokens: bool = False, words: bool = False
+) -> dict[str, Any]:
+    """A segment as plain data; `tokens`: with their ids; `words`: with each word's times."""
     entry: dict[str, Any] = {
         "start": round(segment.start, 3),
         "end": round(segment.end, 3),
         "text": segment.text,
     }
+    if words:
+        entry["words"] = [
+            {"word": w.text, "start": round(w.start, 3), "end": round(w.end, 3)}
+            for w in segment.words
+        ]
     if tokens:
         entry["tokens"] = list(segment.tokens)
     return entry
 
 
-def as_json(transcript: Transcript, *, tokens: bool = False) -> dict[str, Any]:
+def as_json(transcript: Transcript, *, tokens: bool = False, words: bool = False) -> dict[str, Any]:
     """The transcript as plain data. Seconds are floats; what is not known is None."""
     info = transcript.info
     counters = transcript.counters
@@ -57,7 +64,7 @@ def as_json(transcript: Transcript, *, tokens: bool = False) -> dict[str, Any]:
         "drafter": info.drafter,
         "method": info.method,
         "text": transcript.text,
-        "segments": [segment_as_json(s, tokens=tokens) for s in transcript.segments],
+        "segments": [segment_as_json(s, tokens=tokens, words=words) for s in transcript.segments],
         "warnings": list(transcript.warnings),
         "decisions": [
             {"at": round(d.at, 3), "drafting": d.drafting, "reason": d.reason}

@@ -14,17 +14,17 @@ __all__ = ["JsonLinesRenderer"]
 class JsonLinesRenderer(Renderer):
     """``type`` is ``segment``, or ``end`` with what is known of the whole; each names its file."""
 
-    def __init__(self, out: Writer, *, tokens: bool = False) -> None:
-        """`tokens`: add the ids of each segment's tokens."""
+    def __init__(self, out: Writer, *, tokens: bool = False, words: bool = False) -> None:
+        """`tokens`, `words`: add the ids of each segment's tokens, and each word's times."""
         super().__init__(out)
-        self._tokens = tokens
+        self._tokens, self._words = tokens, words
         self._file = ""
 
     def begin(self, info: SourceInfo) -> None:
         self._file = info.name
 
     def segment(self, segment: Segment) -> None:
-        self._line("segment", segment_as_json(segment, tokens=self._tokens))
+        self._line("segment", segment_as_json(segment, tokens=self._tokens, words=self._words))
 
     def end(self, transcript: Transcript) -> None:
         whole = as_json(transcript)

@@ -27,7 +27,7 @@ class Result:
         path: None for standard output.
         is_folder: `path` is a folder, which may not exist yet.
         force: files that exist are replaced.
-        tokens: with ids, where there is a place for them.
+        tokens, words: with ids, and with when words were spoken, where there is a place for them.
         rules: of subtitles.
     """
 
@@ -36,6 +36,7 @@ class Result:
     is_folder: bool
     force: bool
     tokens: bool
+    words: bool
     rules: CueRules
 
     @classmethod
@@ -46,6 +47,7 @@ class Result:
         *,
         force: bool,
         tokens: bool,
+        words: bool,
         rules: CueRules,
     ) -> Result:
         """A name that ends with a slash, or is a folder's, is one; without `formats` the suffix of
@@ -66,7 +68,12 @@ class Result:
                 remedy="give --output DIR/",
                 status=ExitStatus.USAGE,
             )
-        return cls(chosen, path, is_folder, force, tokens, rules)
+        return cls(chosen, path, is_folder, force, tokens, words, rules)
+
+    @property
+    def shows_times(self) -> bool:
+        """One of the formats tells when something was said."""
+        return any(format is not Format.TXT for format in self.formats)
 
     def check(self, inputs: Sequence[str]) -> None:
         """Refuses what would spoil an input, or be no valid file.
@@ -88,7 +95,7 @@ class Result:
 
     def renderer(self, format: Format, out: Writer) -> Renderer:
         """One that writes to `out`."""
-        return renderer(format, out, tokens=self.tokens, rules=self.rules)
+        return renderer(format, out, tokens=self.tokens, words=self.words, rules=self.rules)
 
 
 def refuse_input(path: Path, inputs: Sequence[str]) -> None:

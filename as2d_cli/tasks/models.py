@@ -40,10 +40,12 @@ AUTO = "auto"
 
 
 class PiecesFace(Protocol):
-    """A vocabulary: the bytes of each token."""
+    """A vocabulary: the bytes of each token, and whether ids are in the order of their merges."""
 
     @property
     def pieces(self) -> Sequence[bytes]: ...
+    @property
+    def merge_ranks(self) -> bool: ...
 
 
 class Model(ModelFacts, Protocol):

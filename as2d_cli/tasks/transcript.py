@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from as2d_cli.text.words import Word
+
 __all__ = [
     "Counters",
     "Decision",
@@ -86,6 +88,9 @@ class Segment:
         text: as the model said it, but for the space that Whisper puts in front.
         tokens: its ids, specials left out.
         spoken: (from, to) of what is spoken in it, in seconds; empty where that is not known.
+        raw: the text with that space.
+        words: when each was spoken, in seconds from the beginning of the input; empty where that
+            was not asked for.
     """
 
     start: float
@@ -93,6 +98,8 @@ class Segment:
     text: str
     tokens: tuple[int, ...]
     spoken: tuple[tuple[float, float], ...] = ()
+    raw: str = ""
+    words: tuple[Word, ...] = ()
 
 
 @dataclass

@@ -32,7 +32,7 @@ from as2d_cli.decoding.events import (
     TokensCommitted,
     WindowFinished,
 )
-from as2d_cli.errors import As2dError
+from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.tasks.feeder import Cut, Feeder
 from as2d_cli.tasks.interrupt import interruptible
 from as2d_cli.tasks.models import (
@@ -46,19 +46,28 @@ from as2d_cli.tasks.models import (
     open_models,
     open_voice,
 )
+from as2d_cli.tasks.segments import segments_of
 from as2d_cli.tasks.sources import Source, file_source
 from as2d_cli.tasks.transcript import (
     Decision,
     Monitor,
     Progress,
-    Segment,
     Sink,
     SourceInfo,
     Transcript,
 )
-from as2d_cli.text.repeats import suspicions
+from as2d_cli.text.judgement import TEMPERATURES, Attempt, best_of, invented_loop
 from as2d_cli.text.text_stream import TextStream
-from as2d_cli.text.whisper_prompt import check_language, is_multilingual, prompt
+from as2d_cli.text.timestamps import STEP
+from as2d_cli.text.whisper_prompt import (
+    check_language,
+    check_translation,
+    has_timestamps,
+    has_word_times,
+    is_multilingual,
+    prompt,
+    takes_text_before,
+)
 
 __all__ = ["TranscribeOptions", "transcribe", "transcribe_one"]
 
@@ -74,12 +83,16 @@ _REPORT = 0.12
 _FAREWELL = 0.8
 """Seconds that a cancelled run gets to end."""
 
+_MOST_CONDITIONED = 0.5
+"""Temperature up to which a window is decoded after the text before it, as in Whisper's decoder."""
+
 _LIVE_PAUSE = 0.8
 """Seconds of silence after which what was said into a microphone is written down."""
 
-_SUSPICIONS = {
+_FLAWS = {
     "loop": "goes round in circles",
     "compression": "says little for its length",
+    "unlikely": "is unlikely to the model itself",
 }
 
 
@@ -91,11 +104,32 @@ class TranscribeOptions:
         language: a code, or None to detect it in the first window that is not silent.
         max_tokens: per window; None for what the model's context holds.
         everything: windows of all there is, and not of what is taken for speech.
+        translate: the text is wanted in English.
+        timestamps: segments begin and end where the model says so; a window is one without.
+        times: segments are sentences, by when their words were spoken; of a model that cannot tell,
+            what `timestamps` makes them, if it can tell that.
+        word_times: tell when each word was spoken.
+        fallback: a window whose text is not to be believed is decoded again, at rising
+            temperatures (see `as2d_cli.text.judgement`). Words are told when their window is done;
+            without it, as soon as they are committed.
+        condition: the text of the window before is what comes before a window's text.
+        prompt: text that comes before that of the first window; with `condition` of that alone.
+        hotwords: words to expect; text that comes before every window's, as far as there is room.
+        seed: of what is drawn at a temperature.
     """
 
     language: str | None = None
     max_tokens: int | None = None
     everything: bool = False
+    translate: bool = False
+    timestamps: bool = False
+    times: bool = False
+    word_times: bool = False
+    fallback: bool = True
+    condition: bool = False
+    prompt: str = ""
+    hotwords: str = ""
+    seed: int = 0
 
 
 def transcribe(
@@ -203,6 +237,22 @@ class InputError(As2dError):
 def _check(target: Model, options: TranscribeOptions) -> None:
     if options.language is not None:
         check_language(target, options.language)
+    if options.translate:
+        check_translation(target)
+    wanted = (
+        ("--timestamps", options.timestamps and not has_timestamps(target)),
+        ("--word-timestamps", options.word_times and not has_word_times(target)),
+        ("--prompt", bool(options.prompt) and not takes_text_before(target)),
+        ("--hotwords", bool(options.hotwords) and not takes_text_before(target)),
+        ("--condition", options.condition and not takes_text_before(target)),
+    )
+    for option, missing in wanted:
+        if missing:
+            raise As2dError(
+                f"{target.id} knows nothing of {option}",
+                remedy="leave it out, or choose a Whisper for --target",
+                status=ExitStatus.USAGE,
+            )
 
 
 @dataclass
@@ -210,12 +260,20 @@ class _Pending:
     """A window in the engine."""
 
     window: AudioWindow
+    before: list[int]
+    """Tokens of text that comes before its own."""
     stream: TextStream
-    full: bool
+    full: bool = False
     """Its limit is what the model can hold, and not what the user wants."""
     text: str = ""
     shown: int = 0
-    finished: WindowFinished | None = field(default=None)
+    attempts: list[Attempt] = field(default_factory=list)
+    settled: bool = False
+
+    @property
+    def temperature(self) -> float:
+        """Of the attempt that is made now, or was last."""
+        return TEMPERATURES[min(len(self.attempts), len(TEMPERATURES) - 1)]
 
 
 class _Transcription:
@@ -235,9 +293,18 @@ class _Transcription:
         self._models, self._options = models, options
         self._sink, self._monitor = sink, monitor
         self._pieces = models.target.vocabulary().pieces
+        self._first_timestamp = models.target.tokens.get("timestamp_begin")
+        by_words = has_word_times(models.target)
+        self._word_times = options.word_times or (options.times and by_words)
+        self._timed = options.timestamps or (
+            options.times and not by_words and has_timestamps(models.target)
+        )
+        self._hotwords = self._text_tokens(options.hotwords)
+        self._before = self._text_tokens(options.prompt)
         self._pending: deque[_Pending] = deque()
         self._by_index: dict[int, _Pending] = {}
         self._ends: dict[int, float] = {}
+        self._submitted = 0
         self._lanes: dict[str, tuple[str, int]] = {}
         self._drafting = True
         self._position = 0.0
@@ -313,11 +380,14 @@ class _Transcription:
         if drafter is None:
             return False
         language = self._result.language
-        if language in drafter.languages:
+        if self._options.translate and "translate" not in drafter.tokens:
+            what = "cannot translate"
+        elif language not in drafter.languages:
+            what = f"does not know language {language}"
+        else:
             return True
         self._monitor.notice(
-            f"{self._info.name}: drafter {drafter.id} does not know language {language}, "
-            "the target goes alone"
+            f"{self._info.name}: drafter {drafter.id} {what}, the target goes alone"
         )
         return False
 
@@ -326,22 +396,25 @@ class _Transcription:
     def _decode(self, feeder: Feeder, first: AudioWindow, draft: bool) -> None:
         run = self._models.engine.start(draft=draft)
         try:
-            self._submit(run, first)
+            self._add(run, first)
             finishing = False
             plan = self._models.plan
             in_flight = _AHEAD + (plan.budget if plan.method == "batched" else plan.windows)
+            if self._options.condition:
+                in_flight = 1  # the next one needs to know what this one says
             while self._ended is None:
                 while len(self._pending) < in_flight and not finishing:
                     window = feeder.take()
                     if window is not None and not is_silent(window.samples):
-                        self._submit(run, window)
+                        self._add(run, window)
                     elif window is None:
                         break
-                if feeder.ended and not finishing:
+                # Those that are not settled yet may have to be decoded once more.
+                if feeder.ended and not finishing and not self._unsettled():
                     run.finish()
                     finishing = True
                 for event in run.poll(_TICK):
-                    self._handle(event)
+                    self._handle(run, event)
                 self._report(run)
         except BaseException:
             run.cancel()
@@ -351,30 +424,74 @@ class _Transcription:
         if self._ended.error:
             raise InputError(f"{self._info.name}: decoding failed: {self._ended.error}")
 
-    def _submit(self, run: RunFace, window: AudioWindow) -> None:
-        target = self._models.target
-        assert self._result.language is not None
-        ids = prompt(target, self._result.language)
-        room = target.context - len(ids)
-        limit = min(self._options.max_tokens or room, room)
-        pending = _Pending(window, TextStream(self._pieces), limit == room)
-        self._ends[window.index] = window.end
+    def _add(self, run: RunFace, window: AudioWindow) -> None:
+        before = [*self._hotwords, *self._before]
+        if not self._options.condition:
+            self._before = []  # the prompt was the first window's
+        pending = _Pending(window, before, TextStream(self._pieces))
         self._pending.append(pending)
-        self._by_index[window.index] = pending
+        self._submit(run, pending)
+
+    def _submit(self, run: RunFace, pending: _Pending) -> None:
+        target, options, window = self._models.target, self._options, pending.window
+        assert self._result.language is not None
+        temperature = pending.temperature
+        ids = prompt(
+            target,
+            self._result.language,
+            translate=options.translate,
+            timestamps=self._timed,
+            # What came before may be what led astray.
+            before=pending.before if temperature <= _MOST_CONDITIONED else self._hotwords,
+        )
+        room = target.context - len(ids)
+        limit = min(options.max_tokens or room, room)
+        pending.full = limit == room
+        pending.text = ""
+        index = self._submitted
+        self._submitted += 1
+        self._ends[index] = window.end
+        self._by_index[index] = pending
         run.submit(
-            Window(window.index, window.start, window.samples, ids, limit, self._result.language)
+            Window(
+                index,
+                window.start,
+                window.samples,
+                ids,
+                limit,
+                self._result.language,
+                translate=options.translate,
+                timestamps=self._timed,
+                token_times=self._word_times,
+                temperature=temperature,
+                seed=(options.seed + window.index) % 2**32,
+            )
         )
 
-    def _handle(self, event: object) -> None:
+    def _unsettled(self) -> bool:
+        return any(not pending.settled for pending in self._pending)
+
+    def _text_tokens(self, text: str) -> list[int]:
+        if not text.strip():
+            return []
+        from as2d_cli.text.bpe import BpeEncoder
+
+        vocabulary = self._models.target.vocabulary()
+        encoder = BpeEncoder(vocabulary.pieces, "gpt2", merge_ranks=vocabulary.merge_ranks)
+        # A space in front, as every text of these models has one.
+        return encoder.encode(f" {text.strip()}")
+
+    def _handle(self, run: RunFace, event: object) -> None:
         match event:
             case TokensCommitted(window=index, tokens=tokens):
                 self._tokens += len(tokens)
-                self._by_index[index].text += self._by_index[index].stream.push(tokens)
+                pending = self._by_index[index]
+                pending.text += pending.stream.push(tokens)
                 self._show()
             case WindowFinished(window=index):
-                pending = self._by_index[index]
+                pending = self._by_index.pop(index)
                 pending.text += pending.stream.finish()
-                pending.finished = event
+                self._judge(run, pending, event)
                 self._show()
             case LaneChanged(lane=lane, activity=activity, window=index):
                 self._lanes[lane] = (activity, index)
@@ -388,43 +505,108 @@ class _Transcription:
             case _:
                 pass  # events for other watchers
 
+    def _judge(self, run: RunFace, pending: _Pending, finished: WindowFinished) -> None:
+        """Decodes the window once more if its text is not to be believed."""
+        first = self._first_timestamp
+        words = tuple(t for t in finished.tokens if first is None or t < first)
+        reason = finished.reason
+        if reason == "limit" and pending.full:
+            reason = "context"
+        said = len(finished.tokens) + (reason == "end")
+        attempt = Attempt(
+            tokens=finished.tokens,
+            words=words,
+            text=pending.text,
+            reason=reason,
+            temperature=pending.temperature,
+            log_probability=finished.log_probability / max(said, 1),
+            no_speech=finished.no_speech,
+            times=finished.times,
+        )
+        pending.attempts.append(attempt)
+        again = self._options.fallback and attempt.flaws and not attempt.nobody_speaks
+        # What the user cut short says nothing of the model.
+        if again and reason != "limit" and len(pending.attempts) < len(TEMPERATURES):
+            self._submit(run, pending)
+            return
+        pending.settled = True
+        rest = self._rest(pending)
+        if rest is not None:
+            following = _Pending(rest, pending.before, TextStream(self._pieces))
+            self._pending.insert(self._pending.index(pending) + 1, following)
+            self._submit(run, following)
+
+    def _rest(self, pending: _Pending) -> AudioWindow | None:
+        """What the model left of a window: it ends with two timestamps where it wants to go on from
+        the second, as it learned from recordings that go on (Radford et al. 2022, section 2.3).
+        """
+        tokens, first = best_of(pending.attempts).tokens, self._first_timestamp
+        if not self._timed or first is None or len(tokens) < 2 or min(tokens[-2:]) < first:
+            return None
+        return pending.window.rest((tokens[-1] - first) * STEP)
+
     def _show(self) -> None:
         """Hands on what is new in the order of the audio, whatever the order of the engine."""
         while self._pending:
             head = self._pending[0]
-            text = head.text.lstrip(" ")
-            if len(text) > head.shown:
-                self._sink.commit(text[head.shown :])
-                head.shown = len(text)
-            if head.finished is None:
+            if not self._options.fallback and not self._timed:
+                text = head.text.lstrip(" ")
+                if len(text) > head.shown:
+                    self._sink.commit(text[head.shown :])
+                    head.shown = len(text)
+            if not head.settled:
                 return
             self._pending.popleft()
-            del self._by_index[head.window.index]
-            self._settle(head, head.finished)
+            self._settle(head)
 
-    def _settle(self, pending: _Pending, finished: WindowFinished) -> None:
+    def _settle(self, pending: _Pending) -> None:
         window = pending.window
         self._position = window.end
-        text = pending.text.lstrip(" ")
-        if text:
-            spoken = window.spoken
-            tokens = tuple(finished.tokens)
-            segment = Segment(spoken[0][0], spoken[-1][1], text, tokens, spoken)
-            self._result.segments.append(segment)
-            self._raw += pending.text
-            self._words += len(text.split())
-            self._settled = text
-            self._sink.segment(segment)
-        if finished.reason == "context" or (finished.reason == "limit" and pending.full):
-            self._warn(
-                f"the text of {_clock(window.start)} to {_clock(window.end)} fills the model's "
-                "context: it may be a loop, or cut off"
+        attempt = best_of(pending.attempts)
+        if attempt.nobody_speaks:
+            self._monitor.info(
+                f"{self._info.name}: {_clock(window.start)} to {_clock(window.end)}: nobody speaks "
+                f"({attempt.no_speech:.0%})"
             )
-        elif found := suspicions(finished.tokens, text):
-            what = " and ".join(_SUSPICIONS[name] for name in found)
+            return
+        loop = None
+        if self._options.fallback:
+            loop = invented_loop(attempt, sum(b - a for a, b in window.spoken))
+        self._warn_of(window, attempt, loop)
+        if self._options.condition:
+            self._before = list(attempt.words) if not attempt.flaws else []
+        segments = segments_of(
+            window,
+            attempt,
+            pieces=self._pieces,
+            first_timestamp=self._first_timestamp,
+            language=self._result.language or "",
+            left_out=loop or (),
+            after=self._result.segments[-1].end if self._result.segments else 0.0,
+        )
+        for segment in segments:
+            if len(segment.text) > pending.shown:
+                self._sink.commit(segment.text[pending.shown :])
+            pending.shown = 0
+            self._result.segments.append(segment)
+            self._raw += segment.raw
+            self._words += len(segment.text.split())
+            self._settled = segment.text
+            self._sink.segment(segment)
+
+    def _warn_of(self, window: AudioWindow, attempt: Attempt, loop: range | None) -> None:
+        where = f"the text of {_clock(window.start)} to {_clock(window.end)}"
+        flaws = " and ".join(_FLAWS[flaw] for flaw in attempt.flaws)
+        if loop is not None:
+            self._warn(f"{where} went round in circles and is cut where it begins to")
+        elif attempt.reason == "context":
+            self._warn(f"{where} fills the model's context: it may be a loop, or cut off")
+        elif flaws:
+            self._warn(f"{where} {flaws}: it may be invented")
+        elif attempt.temperature > 0:
             self._warn(
-                f"the text of {_clock(window.start)} to {_clock(window.end)} {what}: "
-                "it may be invented"
+                f"{where} was taken at temperature {attempt.temperature:g}: the likeliest text was "
+                "not to be believed"
             )
 
     def _let_it_end(self, run: RunFace) -> None:

@@ -148,6 +148,9 @@ nb::dict DictOf(const Event& event) {
       dict["tokens"] = event.tokens;
       dict["reason"] = NameOf(event.reason);
       dict["duration"] = event.duration;
+      dict["log_probability"] = event.log_probability;
+      dict["no_speech"] = event.no_speech;
+      dict["times"] = event.times;
       break;
     case Event::Kind::kDraftAdvanced:
       dict["count"] = event.count;
@@ -401,7 +404,8 @@ NB_MODULE(_native, module) {
       .def(
           "submit",
           [](Run& run, std::int64_t index, const Samples& samples, std::vector<TokenId> prompt,
-             int max_tokens, std::string language, bool translate) {
+             int max_tokens, std::string language, bool translate, bool timestamps,
+             bool token_times, float temperature, std::uint32_t seed) {
             Window window;
             window.index = index;
             window.samples.assign(samples.data(), samples.data() + samples.size());
@@ -409,10 +413,15 @@ NB_MODULE(_native, module) {
             window.max_tokens = max_tokens;
             window.language = std::move(language);
             window.translate = translate;
+            window.timestamps = timestamps;
+            window.token_times = token_times;
+            window.temperature = temperature;
+            window.seed = seed;
             run.Submit(std::move(window));
           },
           "index"_a, "samples"_a, "prompt"_a, "max_tokens"_a, "language"_a = "",
-          "translate"_a = false)
+          "translate"_a = false, "timestamps"_a = false, "token_times"_a = false,
+          "temperature"_a = 0.0F, "seed"_a = 0)
       .def("finish", &Run::Finish)
       .def("cancel", &Run::Cancel)
       .def("poll",

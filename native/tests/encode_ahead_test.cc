@@ -36,18 +36,19 @@ class RecordingTarget final : public WrappedTarget {
     WrappedTarget::Encode(samples, slot);
     encoded = window_[slot];
   }
-  TokenId Prompt(std::span<const TokenId> prompt, int slot) override {
+  FirstToken Prompt(std::span<const TokenId> prompt, const Choice& choice, int slot) override {
     Write('P', {slot});
-    return WrappedTarget::Prompt(prompt, slot);
+    return WrappedTarget::Prompt(prompt, choice, slot);
   }
-  void Forward(std::span<const Row> rows, std::span<TokenId> next) override {
+  void Forward(std::span<const Row> rows, std::span<TokenId> next,
+               std::span<float> log_probability) override {
     std::vector<int> slots;
     for (const Row& row : rows) {
       if (slots.empty() || slots.back() != row.slot) slots.push_back(row.slot);
     }
     Write('F', slots);
     if (before_step) before_step();
-    WrappedTarget::Forward(rows, next);
+    WrappedTarget::Forward(rows, next, log_probability);
   }
 
   void Cancel() override {

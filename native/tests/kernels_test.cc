@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -19,6 +20,12 @@ namespace as2d::kernels {
 namespace {
 
 using Floats = std::vector<float>;
+
+/// All of n tokens are text.
+Choice Any(std::size_t n) {
+  return {
+      .first = 0, .timestamps = n, .low = n, .high = n, .score = n, .seed = 0, .temperature = 0};
+}
 
 class KernelsTest : public testing::TestWithParam<const Kernels*> {
  protected:
@@ -84,7 +91,8 @@ TEST_P(KernelsTest, WhatIsNotANumberStaysInItsRow) {
     for (const Floats& logits : {Floats(1000, strange), Floats(1000, -kInfinity)}) {
       std::int64_t next = -1;
       float log_prob = 0;
-      kernels().choose(logits.data(), nothing.data(), logits.size(), &next, &log_prob);
+      kernels().choose(logits.data(), nothing.data(), logits.size(), Any(logits.size()), &next,
+                       &log_prob);
       EXPECT_EQ(next, 0) << "a token of the vocabulary all the same";
     }
   }
@@ -337,7 +345,7 @@ TEST_P(KernelsTest, ChoosesTheFirstLargestThatIsNotSuppressed) {
     if (n > 1) suppress[0] = kNever;
     std::int64_t next = -1;
     float log_prob = 1;
-    kernels().choose(logits.data(), suppress.data(), n, &next, &log_prob);
+    kernels().choose(logits.data(), suppress.data(), n, Any(n), &next, &log_prob);
     EXPECT_EQ(next, static_cast<std::int64_t>(n / 2));
     double sum = 0;
     for (std::size_t i = 0; i < n; ++i) {
@@ -345,6 +353,69 @@ TEST_P(KernelsTest, ChoosesTheFirstLargestThatIsNotSuppressed) {
     }
     EXPECT_NEAR(log_prob, -std::log(sum), 1e-5);
   }
+}
+
+// Of 600 tokens the last 100 are timestamps.
+TEST_P(KernelsTest, ChoosesATimestampWhereTogetherTheyAreLikelier) {
+  constexpr std::size_t n = 600;
+  const Floats nothing(n, 0.0F);
+  Floats logits(n, -20.0F);
+  logits[7] = 2.0F;
+  for (std::size_t i = 510; i < 530; ++i) logits[i] = 0.5F;
+  logits[515] = 0.6F;
+  Choice choice = Any(n);
+  choice.timestamps = choice.low = 500;
+  std::int64_t next = -1;
+  float log_prob = 1;
+  const auto choose = [&] {
+    kernels().choose(logits.data(), nothing.data(), n, choice, &next, &log_prob);
+    return next;
+  };
+  EXPECT_EQ(choose(), 515) << "20 of e^0.5 are more than e^2";
+  EXPECT_NEAR(log_prob, 0.6 - std::log(19 * std::exp(0.5) + std::exp(0.6)), 1e-4)
+      << "the text is out of the sum";
+  logits[7] = 4.0F;
+  EXPECT_EQ(choose(), 7) << "but less than e^4";
+  EXPECT_NEAR(log_prob, 4.0 - std::log(19 * std::exp(0.5) + std::exp(0.6) + std::exp(4.0)), 1e-4);
+  choice.first = 8;
+  EXPECT_EQ(choose(), 515) << "where the text is not allowed";
+  choice.low = 520;
+  EXPECT_EQ(choose(), 520) << "where the timestamp is not allowed";
+  choice.low = choice.high;
+  choice.first = 0;
+  EXPECT_EQ(choose(), 7) << "where no timestamp is";
+  choice.score = 3;
+  EXPECT_EQ(choose(), 3);
+  EXPECT_NEAR(log_prob, -20 - std::log(std::exp(4.0) + 19 * std::exp(0.5) + std::exp(0.6)), 1e-4);
+}
+
+TEST_P(KernelsTest, SamplesTheTemperedDistribution) {
+  constexpr std::size_t n = 40;
+  Floats suppress(n, -std::numeric_limits<float>::infinity());
+  Floats logits(n, 5.0F);
+  suppress[3] = suppress[20] = suppress[31] = 0;
+  logits[3] = 0.0F;
+  logits[20] = 1.0F;
+  logits[31] = -0.5F;
+  Choice choice = Any(n);
+  choice.temperature = 0.5F;
+  std::array<int, n> often{};
+  constexpr int kTimes = 4000;
+  for (int i = 0; i < kTimes; ++i) {
+    choice.seed = static_cast<std::uint32_t>(i);
+    std::int64_t next = -1;
+    float log_prob = 1;
+    kernels().choose(logits.data(), suppress.data(), n, choice, &next, &log_prob);
+    ++often.at(static_cast<std::size_t>(next));
+    const double sum = std::exp(0.0) + std::exp(1.0) + std::exp(-0.5);
+    ASSERT_NEAR(log_prob, logits[static_cast<std::size_t>(next)] - std::log(sum), 1e-5)
+        << "of the distribution as it is, not tempered";
+  }
+  const double sum = std::exp(0.0) + std::exp(2.0) + std::exp(-1.0);
+  EXPECT_NEAR(often[3], kTimes * std::exp(0.0) / sum, 100);
+  EXPECT_NEAR(often[20], kTimes * std::exp(2.0) / sum, 100);
+  EXPECT_NEAR(often[31], kTimes * std::exp(-1.0) / sum, 100);
+  EXPECT_EQ(often[3] + often[20] + often[31], kTimes) << "never one that is suppressed";
 }
 
 // Tiles make the same integers, and what is made of these is the same code.

@@ -95,11 +95,13 @@ class WrappedTarget : public TargetModel {
   explicit WrappedTarget(std::shared_ptr<TargetModel> target) : target_(std::move(target)) {}
 
   void Encode(std::span<const float> samples, int slot) override { target_->Encode(samples, slot); }
-  TokenId Prompt(std::span<const TokenId> prompt, int slot) override {
-    return target_->Prompt(prompt, slot);
+  ChoiceRules Rules(const Window& window) const override { return target_->Rules(window); }
+  FirstToken Prompt(std::span<const TokenId> prompt, const Choice& choice, int slot) override {
+    return target_->Prompt(prompt, choice, slot);
   }
-  void Forward(std::span<const Row> rows, std::span<TokenId> next) override {
-    target_->Forward(rows, next);
+  void Forward(std::span<const Row> rows, std::span<TokenId> next,
+               std::span<float> log_probability) override {
+    target_->Forward(rows, next, log_probability);
   }
   void Move(int slot, int from, int to, int count) override {
     target_->Move(slot, from, to, count);

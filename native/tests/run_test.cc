@@ -480,8 +480,9 @@ TEST_F(RunTest, DestructionEndsARunThatNobodyFinished) {
 class BrokenTarget final : public TargetModel {
  public:
   void Encode(std::span<const float>, int) override { throw Error("encoder.onnx: broken"); }
-  TokenId Prompt(std::span<const TokenId>, int) override { return 0; }
-  void Forward(std::span<const Row>, std::span<TokenId>) override {}
+  ChoiceRules Rules(const Window&) const override { return {}; }
+  FirstToken Prompt(std::span<const TokenId>, const Choice&, int) override { return {}; }
+  void Forward(std::span<const Row>, std::span<TokenId>, std::span<float>) override {}
   void Move(int, int, int, int) override {}
   std::span<const float> encoding() const override { return {}; }
   std::size_t encoding_width() const override { return 1; }

@@ -21,12 +21,13 @@ class ScriptedTargetTest : public testing::Test {
   void Begin(int window, int slot) {
     const std::vector<float> samples = {static_cast<float>(window)};
     target_.Encode(samples, slot);
-    EXPECT_EQ(target_.Prompt(kPrompt, slot), window == 0 ? kText[0] : 11);
+    EXPECT_EQ(target_.Prompt(kPrompt, Choice(), slot).token, window == 0 ? kText[0] : 11);
   }
 
   Tokens Forward(const std::vector<Row>& rows) {
     Tokens next(rows.size());
-    target_.Forward(rows, next);
+    std::vector<float> sure(rows.size());
+    target_.Forward(rows, next, sure);
     return next;
   }
 
@@ -154,10 +155,11 @@ TEST_F(ScriptedTargetTest, NoticesARewindIntoThePrompt) {
 TEST_F(ScriptedTargetTest, RefusesAnOddNumberOfRowsWhereItIsToBeEven) {
   ScriptedTarget even({{0, kText}}, {});
   even.Encode(std::vector<float>{0}, 0);
-  even.Prompt(kPrompt, 0);
+  even.Prompt(kPrompt, Choice(), 0);
   Tokens next(2);
-  EXPECT_THROW(even.Forward(std::vector<Row>{At(1, 2)}, next), Error);
-  even.Forward(std::vector<Row>{At(1, 2), At(1, 3)}, next);
+  std::vector<float> sure(2);
+  EXPECT_THROW(even.Forward(std::vector<Row>{At(1, 2)}, next, sure), Error);
+  even.Forward(std::vector<Row>{At(1, 2), At(1, 3)}, next, sure);
   EXPECT_EQ(next.front(), 2);
 }
 
@@ -176,7 +178,7 @@ TEST_F(ScriptedTargetTest, EncodeForgetsTheLastWindowOfItsSlotOnly) {
   EXPECT_THROW(Forward({At(1, 2)}), Error) << "no prompt yet";
   EXPECT_EQ(Forward({At(11, 2, 1)}), (Tokens{12}));
   EXPECT_THROW(target_.Encode(std::vector<float>{1}, 2), Error);
-  EXPECT_THROW(target_.Prompt(kPrompt, -1), Error);
+  EXPECT_THROW(target_.Prompt(kPrompt, Choice(), -1), Error);
 }
 
 class ScriptedDrafterTest : public testing::Test {

@@ -43,7 +43,7 @@ class WhisperTest : public testing::Test {
   /// Begins a window; returns its first token, whose place is prompt_.size().
   TokenId Begin(int window, int slot = 0) {
     target_.Encode(SoundOf(window), slot);
-    return target_.Prompt(prompt_, slot);
+    return target_.Prompt(prompt_, Choice(), slot).token;
   }
 
   Tokens Forward(const std::vector<Row>& rows) {
@@ -290,6 +290,78 @@ TEST_F(FollowTest, AHistoryThatFillsTheContextEndsTheDraft) {
   EXPECT_EQ(Next(drafter, 2).size(), 2U);
 }
 
+class ChoiceTest : public WhisperTest {
+ protected:
+  /// What follows `token`, whose place is `at`, with one choice throughout.
+  Tokens Drawn(TokenId token, const Choice& choice, std::size_t count) {
+    Tokens said;
+    for (int at = first_at_; said.size() < count; ++at) {
+      Row row = At(token, at);
+      row.choice = choice;
+      Row beside = At(3, at + 1);
+      token = Forward({row, beside}).front();
+      said.push_back(token);
+    }
+    return said;
+  }
+};
+
+TEST_F(ChoiceTest, WhatIsDrawnHangsOnTheSeedAndThePlaceAlone) {
+  Choice choice;
+  choice.temperature = 1;
+  choice.seed = 5;
+  const TokenId first = Begin(0);
+  const Tokens drawn = Drawn(first, choice, 12);
+  Begin(0);
+  EXPECT_EQ(Drawn(first, choice, 12), drawn);
+  Begin(0);
+  choice.seed = 6;
+  EXPECT_NE(Drawn(first, choice, 12), drawn);
+
+  // The same in one step: what a verify step does.
+  choice.seed = 5;
+  Begin(0);
+  std::vector<Row> rows;
+  for (int i = 0; i < 12; ++i) {
+    rows.push_back(At(i == 0 ? first : drawn[static_cast<std::size_t>(i) - 1], first_at_ + i));
+    rows.back().choice = choice;
+  }
+  EXPECT_EQ(Forward(rows), drawn);
+}
+
+TEST_F(ChoiceTest, ThatNobodySpeaksIsAskedOfTheBeginningOfTheText) {
+  target_.Encode(SoundOf(0), 0);
+  const FirstToken plain = target_.Prompt(prompt_, Choice(), 0);
+  EXPECT_GT(plain.no_speech, 0.0F);
+  EXPECT_LT(plain.no_speech, 1.0F);
+  EXPECT_LT(plain.log_probability, 0.0F);
+  const FirstToken alone = target_.Prompt(std::span(prompt_).first(1), Choice(), 0);
+  EXPECT_EQ(alone.no_speech, plain.no_speech) << "whatever comes after the beginning";
+  EXPECT_EQ(target_.Prompt(prompt_, Choice(), 0).token, plain.token) << "and it changes nothing";
+  Tokens longer = {7, 8, 9};
+  longer.insert(longer.end(), prompt_.begin(), prompt_.end());
+  EXPECT_NE(target_.Prompt(longer, Choice(), 0).no_speech, plain.no_speech)
+      << "what was said before is seen";
+}
+
+TEST_F(ChoiceTest, TimesOfTokensAscendWithinTheAudio) {
+  ASSERT_GT(model_->alignment_heads(), 0U);
+  Window window;
+  window.samples = SoundOf(1);  // two seconds
+  window.prompt = prompt_;
+  target_.Encode(window.samples, 0);
+  target_.Prompt(window.prompt, Choice(), 0);
+  for (const std::size_t count : {1U, 2U, 9U}) {
+    const std::vector<float> times = target_.TokenTimes(window, Tokens(count, 5), 0);
+    ASSERT_EQ(times.size(), count + 1);
+    EXPECT_TRUE(std::ranges::is_sorted(times));
+    EXPECT_LE(times.back(), 2.0F);
+  }
+  const auto most = static_cast<std::size_t>(model_->context());
+  EXPECT_EQ(target_.TokenTimes(window, Tokens(most, 5), 0).size(), most + 1)
+      << "of more than the context holds, the last have the last one's time";
+}
+
 using BriefTest = FollowTest;
 
 TEST_F(BriefTest, AWholeWindowIsEncodedAsEver) {
@@ -297,9 +369,9 @@ TEST_F(BriefTest, AWholeWindowIsEncodedAsEver) {
   Said whole;
   Said brief;
   target_.Encode(sound, 0);
-  GoOn(target_.Prompt(prompt_, 0), first_at_, 10, &whole);
+  GoOn(target_.Prompt(prompt_, Choice(), 0).token, first_at_, 10, &whole);
   model_->EncodeBriefly(sound);
-  GoOn(target_.Prompt(prompt_, 0), first_at_, 10, &brief);
+  GoOn(target_.Prompt(prompt_, Choice(), 0).token, first_at_, 10, &brief);
   EXPECT_EQ(whole, brief);
 }
 
@@ -308,7 +380,7 @@ TEST_F(BriefTest, LeavesNothingBehind) {
   for (const std::size_t samples : {0U, 1U, 16000U, 100000U}) {
     model_->EncodeBriefly(Sound(samples, 0.02F));
     Said said;
-    GoOn(target_.Prompt(prompt_, 0), first_at_, 4, &said);
+    GoOn(target_.Prompt(prompt_, Choice(), 0).token, first_at_, 4, &said);
     EXPECT_EQ(Straight(0, 10), before) << samples;
   }
 }

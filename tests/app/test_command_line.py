@@ -547,8 +547,9 @@ def _terminal(*args: str, script: Script | None = None) -> Ran:
 
 
 def test_terminal_shows_each_line_once_and_no_display_stays(clip: Path) -> None:
-    ran = _terminal("clip.wav", script=Script(texts=[" [MUSIC] a[i] [red]x :smile: " + "w " * 99]))
-    assert ran.stdout.count("[MUSIC] a[i] [red]x :smile: " + "w " * 99 + "\n") == 1
+    line = "[MUSIC] a[i] [red]x :smile: " + " ".join(map(str, range(40)))
+    ran = _terminal("clip.wav", script=Script(texts=[f" {line}"]))
+    assert ran.stdout.count(f"{line}\n") == 1
     assert "2.0 s of audio in" in ran.stdout
     assert ran.stdout.endswith("accepted per step\n")
 

@@ -119,7 +119,11 @@ def whisper_variables(*, seed: int = 0, bands: int = BANDS, width: int = WIDTH) 
 
 def whisper_files(*, seed: int = 0) -> dict[str, bytes]:
     """The three files of a small English-only Whisper."""
-    config = {"suppress_ids": [1, 2], "suppress_ids_begin": [220, 258]}
+    config = {
+        "suppress_ids": [1, 2],
+        "suppress_ids_begin": [220, 258],
+        "alignment_heads": [[LAYERS - 1, 0], [0, HEADS - 1]],
+    }
     return {
         "model.bin": ct2_bytes(whisper_variables(seed=seed)),
         "config.json": json.dumps(config).encode(),

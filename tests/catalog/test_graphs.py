@@ -20,6 +20,7 @@ from as2d_cli.catalog.graphs.blocks import (
 )
 from as2d_cli.catalog.graphs.whisper import (
     ENCODING,
+    any_choice,
     log_mel,
     run_places,
     write_decoder,
@@ -91,6 +92,7 @@ class Decoder:
             "tokens": np.array([tokens]),
             "positions": np.arange(past, total),
             "places": run_places(past, len(tokens)),
+            **any_choice(len(tokens)),
             "suppress": self.suppress,
         }
         names = [value.name for value in self.runner.get_outputs()]

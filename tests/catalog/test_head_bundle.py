@@ -13,6 +13,7 @@ import pytest
 from as2d_cli.catalog.build import Recipe, build, revision
 from as2d_cli.catalog.bundle import DESCRIPTION, Bundle, BundleError, sha256_of
 from as2d_cli.catalog.graphs.head import PLACES, POOL, TILE, WINDOW_POSITIONS
+from as2d_cli.catalog.graphs.whisper import any_choice
 from as2d_cli.catalog.probe import measure_row_invariance
 from as2d_cli.catalog.runtime import GraphError, open_session
 from as2d_cli.catalog.vocabulary import Vocabulary
@@ -109,6 +110,7 @@ def test_the_adapters_encoder_feeds_its_decoder(adapter: Bundle) -> None:
     feeds["tokens"] = np.array([[adapter.tokens["start"], adapter.tokens["no_timestamps"]]])
     feeds["positions"] = np.arange(2)
     feeds["places"] = np.array([[0, 0, 0, 0], [0, 1, 0, 0]], dtype=np.int32)
+    feeds |= any_choice(2)
     feeds["suppress"] = np.zeros(adapter.vocabulary_size, dtype=np.float32)
     (chosen,) = decoder.run(["next"], feeds)
     assert chosen.shape == (1, 2)

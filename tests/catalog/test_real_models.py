@@ -12,7 +12,7 @@ from as2d_cli.catalog import Bundle, ensure_bundle
 from as2d_cli.catalog.check import check_bundle
 from as2d_cli.catalog.graphs import mel
 from as2d_cli.catalog.graphs.blocks import FLOAT, GraphBuilder
-from as2d_cli.catalog.graphs.whisper import ENCODING, log_mel, run_places
+from as2d_cli.catalog.graphs.whisper import ENCODING, any_choice, log_mel, run_places
 from as2d_cli.catalog.runtime import open_session
 from tests.catalog import reference
 
@@ -65,6 +65,7 @@ def greedy(bundle: Bundle, audio: Any) -> list[int]:
             "tokens": np.array([tokens]),
             "positions": np.arange(past, total),
             "places": run_places(past, len(tokens)),
+            **any_choice(len(tokens)),
             "suppress": suppress,
         }
         found = dict(zip(names, decoder.run(None, step_feeds), strict=True))

@@ -29,6 +29,7 @@ from as2d_cli.methods import METHODS
 from as2d_cli.output.talk import Talk
 from as2d_cli.tasks.models import default_backend
 from as2d_cli.text.whisper_prompt import prompt
+from as2d_cli.text.words import timed_words
 from tests.bench.fakes import Notes, silent_environment
 
 pytestmark = pytest.mark.model
@@ -266,3 +267,58 @@ def test_a_target_that_depends_on_its_rows_is_not_called_exact(target: Bundle) -
     with Engine.open(dataclasses.replace(target, row_invariance="none"), None, PLAN) as engine:
         _, _, counters = decode(engine, ENGLISH[0], target)
     assert not counters.exact
+
+
+def _asked(
+    engine: Engine, ids: list[int], draft: bool, method: str, **wishes: object
+) -> dict[int, WindowFinished]:
+    """What the target says of the English clips."""
+    run = engine.start(draft, method=method)
+    for index, clip in enumerate(ENGLISH):
+        with AudioFile(clip.path) as audio:
+            samples = next(windows(audio)).samples
+        run.submit(Window(index, 0.0, samples, ids, 440, "en", **wishes))  # type: ignore[arg-type]
+    run.finish()
+    events: list[Event] = []
+    while not (events and isinstance(events[-1], RunFinished)):
+        events += run.poll(1.0)
+    return {e.window: e for e in events if isinstance(e, WindowFinished)}
+
+
+@pytest.mark.parametrize("wishes", [{"timestamps": True}, {"temperature": 0.8, "seed": 3}])
+def test_timestamps_and_what_is_drawn_are_the_same_whatever_is_drafted(
+    target: Bundle, drafters: dict[str, Bundle], wishes: dict[str, object]
+) -> None:
+    timed = "timestamps" in wishes
+    ids = prompt(target, "en", timestamps=timed)
+    with Engine.open(target, drafters["whisper-tiny.en"], make_plan(PlanRequest("as2d", 8))) as e:
+        alone = _asked(e, ids, False, "target", **wishes)
+        for method in ("as2d", "coupled", "multi", "lookup"):
+            found = _asked(e, ids, True, method, **wishes)
+            for index, window in alone.items():
+                assert found[index].tokens == window.tokens, method
+                assert found[index].log_probability == window.log_probability
+                assert found[index].no_speech == window.no_speech
+    first = target.tokens["timestamp_begin"]
+    assert all((window.tokens[0] >= first) == timed for window in alone.values())
+
+
+def test_words_are_where_they_are_heard(engine: Engine, target: Bundle) -> None:
+    """Pauses of this recording, by ear and by its energy: 2.2 to 3.2, 4.4 to 5.3, 7.7 to 8.1 s."""
+    with AudioFile(DATA / "jfk.flac") as audio:
+        samples = next(windows(audio)).samples
+    run = engine.start(False)
+    run.submit(Window(0, 0.0, samples, prompt(target, "en"), 440, "en", token_times=True))
+    run.finish()
+    events: list[Event] = []
+    while not (events and isinstance(events[-1], RunFinished)):
+        events += run.poll(1.0)
+    (finished,) = [e for e in events if isinstance(e, WindowFinished)]
+    pieces = target.vocabulary().pieces
+    words = timed_words(finished.tokens, finished.times, pieces, "en")
+    assert len(finished.times) == len(finished.tokens) + 1
+    by_text = {word.text.strip(" ,."): word for word in words}
+    assert by_text["Americans"].end == pytest.approx(2.2, abs=0.5)
+    assert by_text["country"].end <= 11.0
+    assert 3.0 < by_text["not"].start < 4.5
+    assert 0.0 <= by_text["And"].start < 0.7

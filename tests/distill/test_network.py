@@ -19,7 +19,7 @@ from as2d_cli.catalog.graphs.head import (
     write_adapter_encoder,
     write_ctc_encoder,
 )
-from as2d_cli.catalog.graphs.whisper import run_places, write_decoder
+from as2d_cli.catalog.graphs.whisper import any_choice, run_places, write_decoder
 from as2d_cli.catalog.runtime import open_session
 from as2d_cli.catalog.vocabulary import Vocabulary
 from as2d_cli.catalog.weights.head import read_head, write_head
@@ -267,6 +267,7 @@ def test_the_graph_of_the_decoder_says_the_same(adapter: tuple[AdapterNetwork, P
             "tokens": tokens.numpy(),
             "positions": np.arange(30),
             "places": run_places(0, 30),
+            **any_choice(30),
             "suppress": np.zeros(len(IDS), dtype=np.float32),
         },
     )

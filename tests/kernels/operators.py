@@ -32,7 +32,7 @@ _FACES = {
     "Attention": ("query_key_value:f3", "y:f3"),
     "QuantizeCross": ("key_value:f3", "k:u5 k_scale:f2 v:b5 v_scale:f2"),
     "CrossAttention": ("query:f3 k:u6 k_scale:f3 v:b6 v_scale:f3 places:i2", "y:f3"),
-    "Choose": ("logits:f3 suppress:f1", "next:l2 log_prob:f2"),
+    "Choose": ("logits:f3 suppress:f1 choices:i2 temperatures:f1", "next:l2 log_prob:f2"),
 }
 _ELEMENTS = {
     "f": TensorProto.FLOAT,

@@ -543,13 +543,15 @@ def test_cross_attention_of_zeros(tmp_path: Path) -> None:
 
 # Choose
 
+FREE = ("choices", "temperatures")
+
 
 @pytest.mark.parametrize("size", [1, 5, 16, 37, 1000, 51865])
 def test_choose_is_near(tmp_path: Path, size: int) -> None:
     logits, suppress = 3 * normal(1, 1, 9, size), np.zeros(size, np.float32)
     suppress[1::7] = -np.inf
     suppress[2::5] += 1
-    token, log_prob = Operator(tmp_path, "Choose")(logits=logits, suppress=suppress)
+    token, log_prob = Operator(tmp_path, "Choose", without=FREE)(logits=logits, suppress=suppress)
     allowed = logits[0] + suppress
     np.testing.assert_array_equal(token, allowed.argmax(-1)[None])
     wide = allowed.astype(np.float64)
@@ -561,14 +563,18 @@ def test_choose_takes_the_first_of_equals(tmp_path: Path) -> None:
     logits = np.zeros((1, 40, 101), np.float32)
     for row in range(40):
         logits[0, row, [2 * row + 1, 2 * row + 9, 100]] = 5
-    token, _ = Operator(tmp_path, "Choose")(logits=logits, suppress=np.zeros(101, np.float32))
+    token, _ = Operator(tmp_path, "Choose", without=FREE)(
+        logits=logits, suppress=np.zeros(101, np.float32)
+    )
     np.testing.assert_array_equal(token[0], 2 * np.arange(40) + 1)
 
 
 def test_choose_with_one_token_left(tmp_path: Path) -> None:
     suppress = np.full(37, -np.inf, np.float32)
     suppress[29] = 0
-    token, log_prob = Operator(tmp_path, "Choose")(logits=normal(1, 1, 3, 37), suppress=suppress)
+    token, log_prob = Operator(tmp_path, "Choose", without=FREE)(
+        logits=normal(1, 1, 3, 37), suppress=suppress
+    )
     assert token.tolist() == [[29, 29, 29]]
     np.testing.assert_array_equal(log_prob, 0)
 
@@ -576,7 +582,7 @@ def test_choose_with_one_token_left(tmp_path: Path) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("size", [5, 1003])
 def test_choose_rows_stand_alone(tmp_path: Path, size: int, threads: int) -> None:
-    operator = Operator(tmp_path, "Choose", threads=threads)
+    operator = Operator(tmp_path, "Choose", without=FREE, threads=threads)
     suppress = normal(2, size)
     suppress[::3] = -np.inf
     assert_rows_stand_alone(operator, "logits", normal(1, 1, MOST, size), suppress=suppress)

@@ -163,7 +163,8 @@ def test_english_only_target_needs_no_detection(clip: Path) -> None:
 @pytest.mark.parametrize("limit", [1, 2, 7, 444, 10_000])
 def test_limit_is_exact(clip: Path, limit: int) -> None:
     script = Script(texts=["x" * 600])
-    (done,), _ = _run(script, clip, options=TranscribeOptions(max_tokens=limit))
+    options = TranscribeOptions(max_tokens=limit, fallback=False)
+    (done,), _ = _run(script, clip, options=options)
     assert {len(s.tokens) for s in done.segments} == {min(limit, 444)}
 
 
@@ -217,7 +218,8 @@ def test_text_as_long_as_the_model_can_hold_is_a_warning(
     ],
 )
 def test_a_loop_is_told_and_stays(clip: Path, text: str, what: str) -> None:
-    (done,), _ = _run(Script(texts=[text, " Hello world.", " Hello world."]), clip)
+    script = Script(texts=[text, " Hello world.", " Hello world."])
+    (done,), _ = _run(script, clip, options=TranscribeOptions(fallback=False))
     assert done.segments[0].text == text.strip()
     assert done.warnings == [f"the text of 0:00 to 0:30 {what}: it may be invented"]
 

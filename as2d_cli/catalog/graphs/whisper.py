@@ -25,6 +25,7 @@ from as2d_cli.catalog.graphs.blocks import (
 )
 
 ENCODING = "encoding"
+CHOICE_COLUMNS = 6
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,8 @@ class SpeechDecoder(ABC):
 
     decoder: Decoder
     decoder_heads: int
+    # (layer, head) of those whose cross-attention follows the audio.
+    alignment_heads: tuple[tuple[int, int], ...] = ()
 
     @property
     @abstractmethod
@@ -172,13 +175,15 @@ def write_decoder(model: SpeechDecoder, path: Path, language_tokens: Sequence[in
     """Write the graph of one decoder step over R rows; returns the files written.
 
     Inputs: ``tokens`` int64 [1, R], ``positions`` int64 [R] (where a row stands in its text),
-    ``places`` int32 [R, 4] (where it stands in the caches: slot, at, shared, begin, see
-    native/include/as2d/kernels/operators.h), ``suppress`` float32 [vocabulary] (added to the
-    logits), ``past_k_{l}``/``past_v_{l}`` float32 [slots, heads, context, head size], and
-    ``audio_tensors`` as the encoder gives them with slots in front. Outputs: ``next`` int64
-    [1, R], ``log_prob`` float32 [1, R] of it, ``language_logits`` float32
-    [1, R, len(language_tokens)] before suppression (only with language tokens),
-    ``present_k_{l}``/``present_v_{l}``, to be bound on the past buffers.
+    ``places`` int32 [R, 4] (where it stands in the caches: slot, at, shared, begin), ``choices``
+    int32 [R, 6] (what may come after it: first, timestamps, low, high, score, seed; for both see
+    native/include/as2d/kernels/operators.h), ``temperatures`` float32 [R], ``suppress`` float32
+    [vocabulary] (added to the logits), ``past_k_{l}``/``past_v_{l}`` float32 [slots, heads,
+    context, head size], and ``audio_tensors`` as the encoder gives them with slots in front.
+    Outputs: ``next`` int64 [1, R], ``log_prob`` float32 [1, R] of it, ``language_logits`` float32
+    [1, R, len(language_tokens)] before suppression (only with language tokens), ``query_{l}``
+    float32 [1, R, width] of the cross-attention of the layers that have one of
+    ``model.alignment_heads``, ``present_k_{l}``/``present_v_{l}``, to be bound on the past buffers.
 
     A row's numbers are the same whatever R is, whatever the other rows are and wherever in the
     caches it and what it sees lie.
@@ -188,6 +193,8 @@ def write_decoder(model: SpeechDecoder, path: Path, language_tokens: Sequence[in
     tokens = graph.input("tokens", INT64, [1, "rows"])
     positions = graph.input("positions", INT64, ["rows"])
     graph.input("places", INT32, ["rows", 4])
+    graph.input("choices", INT32, ["rows", CHOICE_COLUMNS])
+    graph.input("temperatures", FLOAT, ["rows"])
     suppress = graph.input("suppress", FLOAT, [vocabulary])
 
     x = _embed(graph, model.decoder, tokens, positions)
@@ -201,7 +208,12 @@ def write_decoder(model: SpeechDecoder, path: Path, language_tokens: Sequence[in
             ["language_logits"],
             axis=-1,
         )
-    graph.node("Choose", [logits, suppress], ["next", "log_prob"], domain=AS2D)
+    graph.node(
+        "Choose",
+        [logits, suppress, "choices", "temperatures"],
+        ["next", "log_prob"],
+        domain=AS2D,
+    )
     graph.output("next", INT64, [1, "rows"])
     graph.output("log_prob", FLOAT, [1, "rows"])
     if language_tokens:
@@ -247,6 +259,13 @@ def run_places(
     places[:] = slot, 0, shared, begin
     places[:, 1] = past + np.arange(rows)
     return places
+
+
+def any_choice(rows: int) -> dict[str, npt.NDArray[np.generic]]:
+    """Inputs ``choices`` and ``temperatures`` for rows that may be any token."""
+    choices = np.full((rows, CHOICE_COLUMNS), np.iinfo(np.int32).max, dtype=np.int32)
+    choices[:, 0] = 0
+    return {"choices": choices, "temperatures": np.zeros(rows, dtype=np.float32)}
 
 
 def log_mel(graph: GraphBuilder, audio: str, bands: int) -> str:
@@ -311,6 +330,9 @@ def _decoder_layers(graph: GraphBuilder, x: str, model: SpeechDecoder) -> str:
         )
         x = graph.linear(attended, layer.attention.output, residual=x)
         query = graph.linear(x, layer.cross.query, norm=layer.cross.norm)
+        if any(aligned == index for aligned, _ in model.alignment_heads):
+            graph.node("Identity", [query], [f"query_{index}"])
+            graph.output(f"query_{index}", FLOAT, [1, "rows", model.width])
         attended = graph.node(
             "CrossAttention",
             [query, *(name for name, _, _ in audio_tensors(model, index)), "places"],

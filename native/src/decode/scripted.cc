@@ -21,6 +21,8 @@ void Sleep(std::chrono::microseconds time, const std::atomic<bool>& cancelled) {
   if (cancelled) throw Cancelled("scripted model");
 }
 
+float LogProbability(TokenId token) { return static_cast<float>(token) / -1000.0F; }
+
 }  // namespace
 
 ScriptedTarget::ScriptedTarget(Script script, Options options)
@@ -44,15 +46,29 @@ void ScriptedTarget::Encode(std::span<const float> samples, int slot) {
       .window = samples.empty() ? -1 : std::lround(samples.front()), .prompt = {}, .cache = {}};
 }
 
-TokenId ScriptedTarget::Prompt(std::span<const TokenId> prompt, int slot) {
+std::vector<float> ScriptedTarget::TokenTimes(const Window&, std::span<const TokenId> text, int) {
+  std::vector<float> times(text.size() + 1);
+  for (std::size_t i = 0; i < times.size(); ++i) times[i] = static_cast<float>(i);
+  return times;
+}
+
+ChoiceRules ScriptedTarget::Rules(const Window& window) const {
+  if (!window.timestamps || options_.first_timestamp == Choice::kEnd) return {};
+  return {options_.end_token, options_.first_timestamp, 50};
+}
+
+FirstToken ScriptedTarget::Prompt(std::span<const TokenId> prompt, const Choice& choice, int slot) {
   Wait(options_.step_time);
   Slot& ours = SlotOf(slot);
   ours.prompt.assign(prompt.begin(), prompt.end());
   ours.cache = ours.prompt;
-  return Choose(ours, ours.cache);
+  ours.timestamps = choice.timestamps != Choice::kEnd;
+  const TokenId first = Next(ours, ours.cache, choice);
+  return {.token = first, .log_probability = LogProbability(first), .no_speech = 0.25F};
 }
 
-void ScriptedTarget::Forward(std::span<const Row> rows, std::span<TokenId> next) {
+void ScriptedTarget::Forward(std::span<const Row> rows, std::span<TokenId> next,
+                             std::span<float> log_probability) {
   Wait(options_.step_time);
   if (options_.even_rows_only && rows.size() % 2 != 0) {
     throw Error("scripted target: an odd number of rows");
@@ -72,7 +88,8 @@ void ScriptedTarget::Forward(std::span<const Row> rows, std::span<TokenId> next)
       throw Error("scripted target: a row at position " + std::to_string(row.position) + " sees " +
                   std::to_string(seen.size()) + " tokens");
     }
-    next[i] = Choose(slot, seen);
+    next[i] = Next(slot, seen, row.choice);
+    log_probability[i] = LogProbability(next[i]);
   }
 }
 
@@ -111,12 +128,19 @@ void ScriptedTarget::Move(int slot, int from, int to, int count) {
 
 // The script's next token if a row sees just what leads to it, otherwise one that depends on
 // everything it sees.
-TokenId ScriptedTarget::Choose(const Slot& slot, std::span<const TokenId> seen) const {
+TokenId ScriptedTarget::Next(const Slot& slot, std::span<const TokenId> seen,
+                             const Choice& choice) const {
   static const std::vector<TokenId> kNothing;
   const auto entry = script_.find(slot.window);
   const std::vector<TokenId>& script = entry == script_.end() ? kNothing : entry->second;
   const std::span<const TokenId> said = seen.subspan(std::min(slot.prompt.size(), seen.size()));
-  if (said.size() <= script.size() && std::equal(said.begin(), said.end(), script.begin()) &&
+  Window window;
+  window.timestamps = slot.timestamps;
+  ChoiceRules rules = Rules(window);
+  for (const TokenId token : said) rules.Push(token);
+  const bool allowed = rules.Next() == choice;
+  if (allowed && said.size() <= script.size() &&
+      std::equal(said.begin(), said.end(), script.begin()) &&
       std::ranges::equal(slot.prompt, seen.first(seen.size() - said.size()))) {
     return said.size() == script.size() ? options_.end_token : script[said.size()];
   }

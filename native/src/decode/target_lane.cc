@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -88,6 +89,9 @@ void TargetDecoder::Begin(Active& active) {
   const Window& window = active.task->window;
   active.start = std::chrono::steady_clock::now();
   active.committed.clear();
+  active.rules = target_.Rules(window);
+  active.log_probability = active.no_speech = 0;
+  active.times.clear();
   active.candidates = 0;
   active.drafting = false;
   active.finished = false;
@@ -130,14 +134,16 @@ void TargetDecoder::BeginDraft(Active& active) {
 void TargetDecoder::BeginText(Active& active) {
   const Window& window = active.task->window;
   activity_.Set(Activity::kPrompting, window.index);
-  TokenId first = 0;
+  FirstToken first;
   {
     const PhaseTimer timer(counters_.nanoseconds.prompt);
-    first = target_.Prompt(window.prompt, active.slot);
+    first = target_.Prompt(window.prompt, active.rules.Next(), active.slot);
   }
   meter_.Prompted(window.prompt.size());
-  if (first == target_.end_token()) return Finish(active, FinishReason::kEnd);
-  Commit(active, {first});
+  active.log_probability = first.log_probability;
+  active.no_speech = first.no_speech;
+  if (first.token == target_.end_token()) return Finish(active, FinishReason::kEnd);
+  Commit(active, {first.token});
   if (active.limit == 1) Finish(active, FinishReason::kLimit);
 }
 
@@ -204,10 +210,11 @@ void TargetDecoder::Step() {
     rows_.push_back(row);
   }
   next_.resize(rows_.size());
+  log_probability_.resize(rows_.size());
   activity_.Set(candidates == 0 ? Activity::kAlone : Activity::kVerifying, window);
   {
     const PhaseTimer timer(counters_.nanoseconds.decode);
-    target_.Forward(rows_, next_);
+    target_.Forward(rows_, next_, log_probability_);
   }
   counters_.steps[std::min(candidates, kMaxCountedCandidates)].Add(1);
   counters_.proposed.Add(static_cast<std::int64_t>(candidates));
@@ -223,7 +230,8 @@ void TargetDecoder::Propose(Active& active) {
   // The last committed token is not in the caches yet: it is the first row.
   active.past = active.task->window.prompt.size() + active.committed.size() - 1;
   const std::size_t room = active.limit - active.committed.size();
-  active.runs.Clear();
+  active.offered.Clear();
+  active.echo = room > 2 ? active.rules.SegmentEnd() : Choice::kEnd;
   // A coupled lane waits for the other here, which is no work.
   if (channel_ != nullptr) activity_.Set(Activity::kIdle, active.task->window.index);
   if (batch_.size() > 1) {
@@ -234,18 +242,37 @@ void TargetDecoder::Propose(Active& active) {
     active.strategy->Beside(others_);
   }
   // One of `room` is the target's own token.
-  active.strategy->Propose(room - 1, &active.runs);
+  active.strategy->Propose(room - (active.echo == Choice::kEnd ? 1 : 2), &active.offered);
   // The row of the last committed token, and one to pad with.
   std::size_t free = static_cast<std::size_t>(target_.context()) - active.past - (pad_ ? 2 : 1);
+  const std::size_t echo = active.echo == Choice::kEnd ? 0 : 1;
   active.candidates = 0;
-  for (std::size_t i = 0; i < active.runs.size(); ++i) {
-    std::span<const TokenId>& run = active.runs[i];
+  for (std::size_t i = 0; i < active.offered.size(); ++i) {
+    std::span<const TokenId>& run = active.offered[i];
     const auto outside = std::find_if(run.begin(), run.end(), [&](TokenId token) {
       return token < 0 || token >= target_.vocabulary_size();
     });
-    run = run.first(std::min(static_cast<std::size_t>(outside - run.begin()), free));
-    free -= run.size();
-    active.candidates += run.size();
+    const std::size_t left = free > echo ? free - echo : 0;
+    run = run.first(std::min(static_cast<std::size_t>(outside - run.begin()), left));
+    if (run.empty()) continue;
+    free -= echo + run.size();
+    active.candidates += echo + run.size();
+  }
+  Echo(active);
+}
+
+// Drafts have no timestamps. Between two segments the target says two, and most often the same one
+// twice: the step that begins with the first of them has a candidate for the other.
+void TargetDecoder::Echo(Active& active) {
+  active.runs = active.offered;
+  if (active.echo == Choice::kEnd) return;
+  for (std::size_t i = 0; i < active.runs.size(); ++i) {
+    std::span<const TokenId>& run = active.runs[i];
+    if (run.empty()) continue;
+    std::vector<TokenId>& echoed = active.echoed[i];
+    echoed.assign(1, active.echo);
+    echoed.insert(echoed.end(), run.begin(), run.end());
+    run = echoed;
   }
 }
 
@@ -254,6 +281,7 @@ void TargetDecoder::AddRows(Active& active) {
   active.first_row = rows_.size();
   Row row{.token = active.committed.back(), .position = past, .slot = active.slot};
   row.at = past;
+  row.choice = active.rules.Next();
   rows_.push_back(row);
   for (std::size_t run = 0; run < active.runs.size(); ++run) {
     if (run > 0) {
@@ -261,7 +289,10 @@ void TargetDecoder::AddRows(Active& active) {
       row.begin = row.at + 1;
     }
     row.position = past;
+    ChoiceRules rules = active.rules;  // if the candidates before are accepted
     for (const TokenId token : active.runs[run]) {
+      rules.Push(token);
+      row.choice = rules.Next();
       row.token = token;
       ++row.position;
       ++row.at;
@@ -306,17 +337,29 @@ std::size_t TargetDecoder::Judge(Active& active) {
   if (verdict.accepted > 0 && rows_[best_row].at != place) {
     target_.Move(active.slot, rows_[best_row].at, place, static_cast<int>(verdict.accepted));
   }
-  if (judged) active.strategy->Verified(active.runs, best, verdict.accepted);
+  if (judged) {
+    const std::size_t echo = active.echo != Choice::kEnd && verdict.accepted > 0 ? 1 : 0;
+    active.strategy->Verified(active.offered, best, verdict.accepted - echo);
+  }
+  const bool ended = verdict.finished && verdict.reason == FinishReason::kEnd;
+  const std::size_t said = verdict.committed + (ended ? 1 : 0);
+  for (std::size_t i = 0; i < said; ++i) {
+    active.log_probability += log_probability_[i == 0 ? active.first_row : best_row + i - 1];
+  }
   if (!tokens.empty()) Commit(active, std::move(tokens));
   if (verdict.finished) Finish(active, verdict.reason);
-  const bool ended = verdict.finished && verdict.reason == FinishReason::kEnd;
-  return verdict.committed + (ended ? 1 : 0);
+  return said;
 }
 
 void TargetDecoder::Commit(Active& active, std::vector<TokenId> tokens) {
   active.committed.insert(active.committed.end(), tokens.begin(), tokens.end());
   counters_.committed.Add(static_cast<std::int64_t>(tokens.size()));
-  active.strategy->Committed(tokens);
+  std::vector<TokenId> text;  // a draft knows nothing of timestamps
+  for (const TokenId token : tokens) {
+    active.rules.Push(token);
+    if (!active.rules.IsTimestamp(token)) text.push_back(token);
+  }
+  active.strategy->Committed(text);
   Event event;
   event.kind = Event::Kind::kTokensCommitted;
   event.window = active.task->window.index;
@@ -329,6 +372,16 @@ void TargetDecoder::Finish(Active& active, FinishReason reason) {
   const auto wanted = static_cast<std::size_t>(active.task->window.max_tokens);
   active.reason =
       reason == FinishReason::kLimit && active.limit < wanted ? FinishReason::kContext : reason;
+  if (active.task->window.token_times) TellTimes(active);
+}
+
+void TargetDecoder::TellTimes(Active& active) {
+  std::vector<TokenId> text;
+  std::ranges::copy_if(active.committed, std::back_inserter(text),
+                       [&](TokenId token) { return !active.rules.IsTimestamp(token); });
+  if (text.empty()) return;
+  const PhaseTimer timer(counters_.nanoseconds.decode);
+  active.times = target_.TokenTimes(active.task->window, text, active.slot);
 }
 
 // Reports a window, finished or given up, and frees its place.
@@ -340,6 +393,9 @@ void TargetDecoder::Close(Active& active) {
   event.window = active.task->window.index;
   event.tokens = active.committed;
   event.reason = active.reason;
+  event.log_probability = active.log_probability;
+  event.no_speech = active.no_speech;
+  event.times = std::move(active.times);
   event.duration =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - active.start).count();
   events_.Push(std::move(event));

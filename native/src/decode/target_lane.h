@@ -1,6 +1,7 @@
 // The target lane: commits tokens, window by window. Private to the run's sources.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -44,13 +45,20 @@ class TargetDecoder {
     std::shared_ptr<WindowTask> task;  // null: the place is free
     std::chrono::steady_clock::time_point start;
     std::vector<TokenId> committed;
+    ChoiceRules rules;           // after what is committed
+    double log_probability = 0;  // of what is committed, and the end
+    double no_speech = 0;
+    std::vector<float> times;
     std::size_t limit = 0;  // of their number
     bool finished = false;
     FinishReason reason = FinishReason::kCancelled;
-    CandidateRuns runs;          // of the current step; a run may have been cut to nothing
-    std::size_t candidates = 0;  // in all of them
-    std::size_t first_row = 0;   // of the window in the current step ...
-    std::size_t past = 0;        // ... and the position of that row
+    CandidateRuns offered;  // of the current step; a run may have been cut to nothing
+    CandidateRuns runs;     // those, each with `echo` in front where there is one
+    TokenId echo = Choice::kEnd;
+    std::array<std::vector<TokenId>, CandidateRuns::kMost> echoed;  // what is in `runs` then
+    std::size_t candidates = 0;                                     // in all of them
+    std::size_t first_row = 0;  // of the window in the current step ...
+    std::size_t past = 0;       // ... and the position of that row
 
     bool busy() const { return task != nullptr; }
   };
@@ -73,9 +81,11 @@ class TargetDecoder {
   void TellEncoding(std::int64_t window);
   void Step();
   void Propose(Active& active);
+  void Echo(Active& active);
   void AddRows(Active& active);
   std::size_t Judge(Active& active);
   void Commit(Active& active, std::vector<TokenId> tokens);
+  void TellTimes(Active& active);
   void Finish(Active& active, FinishReason reason);
   void Close(Active& active);
   void ReviewDrafting(std::int64_t window);
@@ -97,6 +107,7 @@ class TargetDecoder {
   std::optional<Ahead> ahead_;
   std::vector<Row> rows_;
   std::vector<TokenId> next_;
+  std::vector<float> log_probability_;
   std::vector<TokenId> run_next_;
   std::vector<std::size_t> others_;  // candidates of the other windows
 };

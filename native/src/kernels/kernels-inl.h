@@ -29,31 +29,96 @@
 namespace as2d::kernels {
 namespace {
 
-void Choose(const float* logits, const float* suppress, std::size_t n, std::int64_t* next,
-            float* log_prob) {
+/// The first largest of some tokens, and the sum of exp(value - most) over them.
+struct Likeliest {
+  float most = -std::numeric_limits<float>::infinity();
+  float total = 0;
+  std::size_t best = 0;
+  bool found = false;
+};
+
+/// Of [begin, end). Without `suppress` nothing is added to the logits.
+Likeliest LikeliestOf(const float* logits, const float* suppress, std::size_t begin,
+                      std::size_t end) {
   // In pieces that stay in the nearest cache; what has been summed up shrinks when there is a
   // larger one.
   constexpr std::size_t kPiece = 512;
   constexpr float kToBase2 = 1.44269504F;
-  float most = -std::numeric_limits<float>::infinity();
-  std::size_t best = n;  // first of the piece that holds the largest, if there is a number at all
-  float total = 0;
-  for (std::size_t begin = 0; begin < n; begin += kPiece) {
-    const std::size_t count = std::min(kPiece, n - begin);
+  const auto value = [&](std::size_t i) {
+    return suppress == nullptr ? logits[i] : logits[i] + suppress[i];
+  };
+  Likeliest all;
+  std::size_t piece = end;  // that holds the largest, if there is a number at all
+  for (; begin < end; begin += kPiece) {
+    const std::size_t count = std::min(kPiece, end - begin);
     float values[kPiece];
-    for (std::size_t i = 0; i < count; ++i) values[i] = logits[begin + i] + suppress[begin + i];
+    for (std::size_t i = 0; i < count; ++i) values[i] = value(begin + i);
     const float largest = Max(values, count);
-    if (largest > most) {
-      total *= Exp2((most - largest) * kToBase2);
-      most = largest;
-      best = begin;
+    if (largest > all.most) {
+      all.total *= Exp2((all.most - largest) * kToBase2);
+      all.most = largest;
+      piece = begin;
     }
-    for (std::size_t i = 0; i < count; ++i) values[i] = Exp2((values[i] - most) * kToBase2);
-    total += Sum(values, count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = Exp2((values[i] - all.most) * kToBase2);
+    all.total += Sum(values, count);
   }
-  while (best < n && !(logits[best] + suppress[best] >= most)) ++best;
-  *next = static_cast<std::int64_t>(best < n ? best : 0);
-  *log_prob = -std::log(total);
+  while (piece < end && !(value(piece) >= all.most)) ++piece;
+  all.found = piece < end;
+  if (all.found) all.best = piece;
+  return all;
+}
+
+/// Noise of the Gumbel distribution that depends on nothing but `seed` and `token`: the largest of
+/// logits / temperature + noise is a sample of the tempered distribution (Maddison et al. 2014).
+float Gumbel(std::uint32_t seed, std::uint32_t token) {
+  // Two rounds of a 32-bit mixer (xor, shift, multiply) leave no bit of either untouched.
+  std::uint32_t h = seed ^ (token * 0x9E3779B9U);
+  for (int round = 0; round < 2; ++round) {
+    h ^= h >> 16;
+    h *= 0x7FEB352DU;
+    h ^= h >> 15;
+    h *= 0x846CA68BU;
+    h ^= h >> 16;
+  }
+  const float uniform = (static_cast<float>(h >> 8) + 0.5F) * 0x1p-24F;
+  return -std::log(-std::log(uniform));
+}
+
+void Choose(const float* logits, const float* suppress, std::size_t n, const Choice& choice,
+            std::int64_t* next, float* log_prob) {
+  if (choice.score < n) {
+    const Likeliest all = LikeliestOf(logits, nullptr, 0, n);
+    *next = static_cast<std::int64_t>(choice.score);
+    *log_prob = logits[choice.score] - all.most - std::log(all.total);
+    return;
+  }
+  Likeliest text = LikeliestOf(logits, suppress, choice.first, choice.timestamps);
+  const Likeliest times = LikeliestOf(logits, suppress, choice.low, choice.high);
+  // The rule of Whisper's decoder: a timestamp, if all of them are likelier together than any text.
+  const bool timed = times.found && (!text.found || times.most + std::log(times.total) > text.most);
+  if (timed) text = Likeliest();
+  const float most = text.found && text.most > times.most ? text.most : times.most;
+  float total = 0;
+  if (text.found) total += text.total * std::exp(text.most - most);
+  if (times.found) total += times.total * std::exp(times.most - most);
+  std::size_t best = text.found && text.most >= times.most ? text.best : times.best;
+  if (choice.temperature > 0 && (text.found || times.found)) {
+    float largest = -std::numeric_limits<float>::infinity();
+    const auto sample = [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const float value = (logits[i] + suppress[i]) / choice.temperature +
+                            Gumbel(choice.seed, static_cast<std::uint32_t>(i));
+        if (value > largest) {
+          largest = value;
+          best = i;
+        }
+      }
+    };
+    if (text.found) sample(choice.first, choice.timestamps);
+    if (times.found) sample(choice.low, choice.high);
+  }
+  *next = static_cast<std::int64_t>(best);
+  *log_prob = logits[best] + suppress[best] - most - std::log(total);
 }
 
 constexpr Kernels kKernels = {

@@ -58,6 +58,18 @@ struct MelTables {
   std::size_t bands;  ///< a multiple of 16
 };
 
+/// What a row of Choose may be: the text tokens [first, timestamps) and the timestamps [low, high),
+/// all at most n, or the one token `score`, where that is below n.
+struct Choice {
+  std::size_t first;
+  std::size_t timestamps;
+  std::size_t low;
+  std::size_t high;
+  std::size_t score;
+  std::uint32_t seed;
+  float temperature;
+};
+
 struct Kernels {
   const char* name;
 
@@ -97,8 +109,8 @@ struct Kernels {
                     const CrossHead& head, float* y);
 
   /// One row of Choose.
-  void (*choose)(const float* logits, const float* suppress, std::size_t n, std::int64_t* next,
-                 float* log_prob);
+  void (*choose)(const float* logits, const float* suppress, std::size_t n, const Choice& choice,
+                 std::int64_t* next, float* log_prob);
 
   /// Logarithms (base 10) of the mel energies of `frames` frames, `hop` samples apart: y is
   /// [frames, bands]. Returns the largest of them.

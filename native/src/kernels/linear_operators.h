@@ -239,7 +239,8 @@ class FeedForward {
 class Choose {
  public:
   static constexpr const char* kName = "Choose";
-  static constexpr std::array kInputs = {ElementType::kFloat32, ElementType::kFloat32};
+  static constexpr std::array kInputs = {ElementType::kFloat32, ElementType::kFloat32,
+                                         ElementType::kInt32, ElementType::kFloat32};
   static constexpr std::size_t kRequiredInputs = 2;
   static constexpr std::array kOutputs = {ElementType::kInt64, ElementType::kFloat32};
 
@@ -248,16 +249,49 @@ class Choose {
   void Compute(Call& call) const {
     const auto logits = call.Input<float>(0);
     const auto suppress = call.Input<float>(1);
+    const auto choices = call.Input<std::int32_t>(2);
+    const auto temperatures = call.Input<float>(3);
     const std::size_t n = logits.last();
     Require(!logits.shape.empty() && n > 0 && suppress.size() == n,
             "suppress is not as long as a row");
+    Require(
+        choices.data == nullptr || (choices.last() == kColumns && choices.rows() == logits.rows()),
+        "not a line of choices for every row");
+    Require(temperatures.data == nullptr || temperatures.size() == logits.rows(),
+            "not a temperature for every row");
     std::vector<std::int64_t> shape = logits.shape;
     shape.pop_back();
     auto* const next = call.Output<std::int64_t>(0, shape);
     auto* const log_prob = call.Output<float>(1, shape);
     call.Parallel(logits.rows(), [&](std::size_t row) {
-      kernels::Best().choose(logits.data + row * n, suppress.data, n, next + row, log_prob + row);
+      kernels::Choice choice{.first = 0,
+                             .timestamps = n,
+                             .low = n,
+                             .high = n,
+                             .score = n,
+                             .seed = 0,
+                             .temperature = 0};
+      if (choices.data != nullptr) Read(choices.data + row * kColumns, n, &choice);
+      if (temperatures.data != nullptr) choice.temperature = temperatures.data[row];
+      kernels::Best().choose(logits.data + row * n, suppress.data, n, choice, next + row,
+                             log_prob + row);
     });
+  }
+
+ private:
+  static constexpr std::size_t kColumns = 6;
+
+  /// What is beyond the vocabulary is its end: a graph may be given anything.
+  static void Read(const std::int32_t* line, std::size_t n, kernels::Choice* choice) {
+    const auto within = [n](std::int32_t token) {
+      return token < 0 ? n : std::min(n, static_cast<std::size_t>(token));
+    };
+    choice->timestamps = within(line[1]);
+    choice->first = std::min(within(line[0]), choice->timestamps);
+    choice->high = within(line[3]);
+    choice->low = std::min(within(line[2]), choice->high);
+    choice->score = within(line[4]);
+    choice->seed = static_cast<std::uint32_t>(line[5]);
   }
 };
 

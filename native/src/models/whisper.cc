@@ -5,9 +5,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "as2d/error.h"
 #include "as2d/models/head.h"
+#include "as2d/models/token_positions.h"
 #include "draft_limits.h"
 
 namespace as2d {
@@ -35,8 +37,20 @@ Shape AudioShape(const ValueInfo& info, std::size_t tiles) {
   return shape;
 }
 
+void Softmax(std::span<float> values) {
+  const float most = *std::ranges::max_element(values);
+  float sum = 0;
+  for (float& value : values) sum += value = std::exp(value - most);
+  for (float& value : values) value /= sum;
+}
+
 constexpr std::string_view kEncoding = "encoding";
 constexpr std::string_view kSketch = "sketch";
+constexpr std::int64_t kChoiceColumns = 6;
+// Whisper's decoder begins its first segment within the first second.
+constexpr int kMostInitialTimestamp = 50;
+
+std::string QueryOf(int layer) { return "query_" + std::to_string(layer); }
 
 /// One more row of a text that begins with rows[0] at position 0.
 void AppendRow(TokenId token, int slot, std::vector<Row>* rows) {
@@ -112,6 +126,8 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
   tokens_ = Tensor(runtime, ElementType::kInt64, {1, context_});
   positions_ = Tensor(runtime, ElementType::kInt64, {context_});
   places_ = Tensor(runtime, ElementType::kInt32, {context_, 4});
+  choices_ = Tensor(runtime, ElementType::kInt32, {context_, kChoiceColumns});
+  temperatures_ = floats({context_});
   next_ = Tensor(runtime, ElementType::kInt64, {1, context_});
   log_prob_ = floats({1, context_});
   suppress_ = floats({vocabulary_size_});
@@ -129,11 +145,23 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
   suppress(suppress_, "suppress");
   suppress(begin_suppress_, "suppress");
   suppress(begin_suppress_, "begin_suppress");
+  const std::vector<TokenId> heads = bundle_.Tokens("alignment_heads");
+  const int heads_a_layer = heads.empty() ? 1 : bundle_.Number("heads", 1, 1 << 10);
+  for (const int number : heads) {
+    const AlignmentHead head{.layer = number / heads_a_layer, .head = number % heads_a_layer};
+    if (decoder_->FindOutput(QueryOf(head.layer)) == nullptr) {
+      throw Error(decoder_->file().string() + ": has no output '" + QueryOf(head.layer) +
+                  "', which bundle.txt promises; pull the model again");
+    }
+    alignment_heads_.push_back(head);
+  }
   if (!bundle_.languages().empty()) {
     language_logits_ = floats({1, 2, static_cast<std::int64_t>(bundle_.languages().size())});
   }
   ReserveSlots(1);
-  StepOf(2, false, !bundle_.languages().empty());  // what does not fit is told now, not in a run
+  StepOf(2, bundle_.languages().empty()
+                ? kPlain
+                : kLanguages);  // what does not fit is told now, not in a run
 }
 
 void WhisperModel::ReserveSlots(int slots) {
@@ -240,8 +268,8 @@ void WhisperModel::RunEncoder(std::span<const float> heard, std::size_t tiles, i
   EncoderOf(slot).Run(&canceller_);
 }
 
-WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, bool begin, bool languages) {
-  std::unique_ptr<Step>& step = steps_[{rows, (begin ? 1 : 0) + (languages ? 2 : 0)}];
+WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, int kind) {
+  std::unique_ptr<Step>& step = steps_[{rows, kind}];
   if (step) return *step;
   auto made = std::make_unique<Step>(decoder_);
   Binding& binding = made->binding;
@@ -249,7 +277,9 @@ WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, bool begin, bool lang
   binding.BindInput("tokens", tokens_.View({1, count}));
   binding.BindInput("positions", positions_.View({count}));
   binding.BindInput("places", places_.View({count, 4}));
-  binding.BindInput("suppress", begin ? begin_suppress_ : suppress_);
+  binding.BindInput("choices", choices_.View({count, kChoiceColumns}));
+  binding.BindInput("temperatures", temperatures_.View({count}));
+  binding.BindInput("suppress", (kind & kBegin) != 0 ? begin_suppress_ : suppress_);
   for (const auto& [name, tensor] : cross_) {
     Shape shape = AudioShape(*encoder_->FindOutput(name), tiles_);
     shape.insert(shape.begin(), slots_);
@@ -261,7 +291,12 @@ WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, bool begin, bool lang
   }
   binding.BindOutput("next", next_.View({1, count}));
   binding.BindOutput("log_prob", log_prob_.View({1, count}));
-  if (languages) binding.BindOutput("language_logits", language_logits_);
+  if ((kind & kLanguages) != 0) binding.BindOutput("language_logits", language_logits_);
+  if ((kind & kQueries) != 0) {
+    for (const auto& [layer, tensor] : queries_) {
+      binding.BindOutput(QueryOf(layer), tensor.View({1, count, tensor.shape().back()}));
+    }
+  }
   step = std::move(made);
   return *step;
 }
@@ -272,9 +307,18 @@ void WhisperModel::SetRow(std::size_t index, const Row& row) {
   const std::array<std::int32_t, 4> place = {row.slot, row.at, row.shared, row.begin};
   std::ranges::copy(
       place, places_.values<std::int32_t>().begin() + static_cast<std::ptrdiff_t>(4 * index));
+  const Choice& choice = row.choice;
+  // Odd, so that no two positions have one seed.
+  const std::uint32_t seed = choice.seed + 0x9E3779B1U * static_cast<std::uint32_t>(row.position);
+  const std::array<std::int32_t, kChoiceColumns> line = {
+      choice.first, choice.timestamps, choice.low,
+      choice.high,  choice.score,      static_cast<std::int32_t>(seed)};
+  std::ranges::copy(line, choices_.values<std::int32_t>().begin() +
+                              static_cast<std::ptrdiff_t>(line.size() * index));
+  temperatures_.values<float>()[index] = choice.temperature;
 }
 
-void WhisperModel::Forward(std::span<const Row> rows, bool begin, std::span<TokenId> next) {
+void WhisperModel::Put(std::span<const Row> rows) {
   const auto fits = [&](const Row& row) {
     return row.position >= 0 && row.position < context_ && row.at >= 0 && row.at < context_;
   };
@@ -284,9 +328,73 @@ void WhisperModel::Forward(std::span<const Row> rows, bool begin, std::span<Toke
                 std::to_string(context_));
   }
   for (std::size_t i = 0; i < rows.size(); ++i) SetRow(i, rows[i]);
-  StepOf(rows.size(), begin, false).binding.Run(&canceller_);
+}
+
+void WhisperModel::Forward(std::span<const Row> rows, bool begin, std::span<TokenId> next) {
+  Put(rows);
+  StepOf(rows.size(), begin ? kBegin : kPlain).binding.Run(&canceller_);
   const std::span<const std::int64_t> chosen = next_.values<std::int64_t>();
   for (std::size_t i = 0; i < rows.size(); ++i) next[i] = static_cast<TokenId>(chosen[i]);
+}
+
+std::vector<float> WhisperModel::Alignment(std::span<const Row> rows, std::size_t positions) {
+  if (alignment_heads_.empty()) return {};
+  for (const AlignmentHead& head : alignment_heads_) {
+    if (queries_.contains(head.layer)) continue;
+    const Shape shape = decoder_->FindOutput(QueryOf(head.layer))->shape;
+    queries_.emplace(head.layer, Tensor(encoder_->runtime(), ElementType::kFloat32,
+                                        {1, context_, shape.back()}));
+  }
+  Put(rows);
+  StepOf(rows.size(), kQueries).binding.Run(&canceller_);
+  std::vector<float> weights(rows.size() * alignment_heads_.size() * positions);
+  std::vector<float> keys;
+  for (std::size_t i = 0; i < alignment_heads_.size(); ++i) {
+    const AlignmentHead& head = alignment_heads_[i];
+    const std::size_t size = Keys(head.layer, head.head, rows.front().slot, positions, &keys);
+    const Tensor& queries = queries_.at(head.layer);
+    const auto width = static_cast<std::size_t>(queries.shape().back());
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      const std::span<const float> query = queries.values<float>().subspan(
+          row * width + static_cast<std::size_t>(head.head) * size, size);
+      const std::span<float> line =
+          std::span(weights).subspan((row * alignment_heads_.size() + i) * positions, positions);
+      for (std::size_t d = 0; d < size; ++d) {
+        const float* const channel = keys.data() + d * positions;
+        for (std::size_t t = 0; t < positions; ++t) line[t] += query[d] * channel[t];
+      }
+      Softmax(line);
+    }
+  }
+  return weights;
+}
+
+/// The keys of the audio in one head, [head size, positions], divided by the root of the head size,
+/// which is returned.
+std::size_t WhisperModel::Keys(int layer, int head, int slot, std::size_t positions,
+                               std::vector<float>* keys) const {
+  const auto find = [&](const std::string& name) -> const Tensor& {
+    return std::ranges::find(cross_, name, &std::pair<std::string, Tensor>::first)->second;
+  };
+  const Tensor& packed = find("cross_k_" + std::to_string(layer));
+  const Tensor& scales = find("cross_k_scale_" + std::to_string(layer));
+  const auto size = static_cast<std::size_t>(scales.shape().back());
+  const auto heads = static_cast<std::size_t>(scales.shape()[1]);
+  const std::size_t at = static_cast<std::size_t>(slot) * heads + static_cast<std::size_t>(head);
+  const std::span<const float> scale = scales.values<float>().subspan(at * size, size);
+  // [tiles, size / 4, 16, 4], 128 added; of what is encoded, which may be less than there is room.
+  const std::size_t tile = 16 * size;
+  const std::span<const std::uint8_t> bytes =
+      packed.values<std::uint8_t>().subspan(at * tiles_ * tile, tiles_ * tile);
+  const float root = 1.0F / std::sqrt(static_cast<float>(size));
+  keys->resize(positions * size);
+  for (std::size_t t = 0; t < positions; ++t) {
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::uint8_t byte = bytes[t / 16 * tile + i / 4 * 64 + t % 16 * 4 + i % 4];
+      (*keys)[i * positions + t] = (static_cast<float>(byte) - 128.0F) * scale[i] * root;
+    }
+  }
+  return size;
 }
 
 void WhisperModel::Move(int slot, int from, int to, int count) {
@@ -315,7 +423,7 @@ std::vector<std::pair<std::string, float>> WhisperModel::LanguageProbabilities(
   for (int i = 0; i < 2; ++i) {
     SetRow(static_cast<std::size_t>(i), {.token = start, .position = i, .at = i});
   }
-  StepOf(2, false, true).binding.Run(&canceller_);
+  StepOf(2, kLanguages).binding.Run(&canceller_);
   const std::span<const float> logits = language_logits_.values<float>().first(languages.size());
   const float most = *std::max_element(logits.begin(), logits.end());
   float sum = 0;
@@ -328,14 +436,90 @@ std::vector<std::pair<std::string, float>> WhisperModel::LanguageProbabilities(
   return probabilities;
 }
 
-TokenId WhisperTarget::Prompt(std::span<const TokenId> prompt, int slot) {
+ChoiceRules WhisperTarget::Rules(const Window& window) const {
+  const Bundle& bundle = model_->bundle();
+  ChoiceRules rules;
+  if (window.timestamps) {
+    rules = ChoiceRules(model_->end_token(), bundle.RequiredToken("timestamp_begin"),
+                        kMostInitialTimestamp);
+  }
+  rules.Sample(window.temperature, window.seed);
+  return rules;
+}
+
+/// Where in a prompt a text begins: behind what was said before. Its size where it does not.
+std::size_t WhisperTarget::StartOf(std::span<const TokenId> prompt) const {
+  const TokenId start = model_->bundle().RequiredToken("start");
+  const auto last = std::find(prompt.rbegin(), prompt.rend(), start);
+  return last == prompt.rend() ? prompt.size() : static_cast<std::size_t>(prompt.rend() - last) - 1;
+}
+
+FirstToken WhisperTarget::Prompt(std::span<const TokenId> prompt, const Choice& choice, int slot) {
   rows_.clear();
   for (const TokenId token : prompt) AppendRow(token, slot, &rows_);
+  rows_.back().choice = choice;
+  // That nobody speaks is told in the place of the language, after the token that begins the text:
+  // a row of its own, for that token may be the last one of the prompt.
+  const std::optional<TokenId> no_speech = model_->bundle().Token("no_speech");
+  const std::size_t start = StartOf(prompt);
+  const bool asked = no_speech && start < prompt.size();
+  if (asked) {
+    const int place = static_cast<int>(start);
+    AppendRow(prompt[start], slot, &rows_);
+    Row& row = rows_.back();
+    row.position = row.shared = place;
+    row.begin = row.at;
+    row.choice.score = *no_speech;
+  }
   // An even number of rows, as in every other step; the caches beyond the prompt are overwritten.
   if (model_->even_rows_only() && rows_.size() % 2 != 0) AppendRow(prompt.back(), slot, &rows_);
   next_.resize(rows_.size());
   model_->Forward(rows_, true, next_);
-  return next_[prompt.size() - 1];
+  FirstToken first{.token = next_[prompt.size() - 1],
+                   .log_probability = model_->log_probability(prompt.size() - 1)};
+  if (asked) first.no_speech = std::exp(model_->log_probability(prompt.size()));
+  return first;
+}
+
+void WhisperTarget::Forward(std::span<const Row> rows, std::span<TokenId> next,
+                            std::span<float> log_probability) {
+  model_->Forward(rows, false, next);
+  for (std::size_t i = 0; i < rows.size(); ++i) log_probability[i] = model_->log_probability(i);
+}
+
+std::vector<float> WhisperTarget::TokenTimes(const Window& window, std::span<const TokenId> text,
+                                             int slot) {
+  const std::size_t heads = model_->alignment_heads();
+  if (heads == 0) return {};
+  const Bundle& bundle = model_->bundle();
+  const TokenId no_timestamps = bundle.RequiredToken("no_timestamps");
+  rows_.clear();
+  const std::span<const TokenId> prompt = window.prompt;
+  for (const TokenId token : prompt.subspan(StartOf(prompt))) {
+    if (token != no_timestamps) AppendRow(token, slot, &rows_);
+  }
+  const std::size_t first = rows_.size();  // this row, and those after it, look at the text
+  AppendRow(no_timestamps, slot, &rows_);
+  const auto room = static_cast<std::size_t>(model_->context()) - rows_.size() - 1;
+  for (const TokenId token : text.first(std::min(text.size(), room))) {
+    AppendRow(token, slot, &rows_);
+  }
+  const std::size_t rows = rows_.size() - first;
+  if (model_->even_rows_only() && rows_.size() % 2 != 0) {
+    AppendRow(model_->end_token(), slot, &rows_);
+  }
+  const std::size_t samples = std::min(window.samples.size(), model_->window_samples());
+  const std::size_t positions = std::max<std::size_t>(1, samples / kPositionSamples);
+  const std::vector<float> weights = model_->Alignment(rows_, positions);
+  const std::vector<std::size_t> begins = TokenPositions(
+      std::span(weights).subspan(first * heads * positions, rows * heads * positions), rows, heads,
+      positions);
+  std::vector<float> times;
+  for (const std::size_t position : begins) {
+    times.push_back(static_cast<float>(position * kPositionSamples) / 16000.0F);
+  }
+  times.resize(text.size() + 1, times.back());
+  return times;
 }
 
 void WhisperDrafter::Begin(const Window& window, std::span<const float>) {

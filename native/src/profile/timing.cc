@@ -48,7 +48,7 @@ StepTimer::StepTimer(TargetModel& target, std::span<const float> samples, bool p
     : target_(target), pad_(pad && target.even_rows_only()), first_(target.context() / 2) {
   target_.Encode(samples, 0);
   const std::vector<TokenId> before(static_cast<std::size_t>(first_), 0);
-  target_.Prompt(before, 0);
+  target_.Prompt(before, Choice(), 0);
 }
 
 std::vector<std::vector<double>> StepTimer::Time(std::span<const int> rows, std::size_t repeats,
@@ -77,8 +77,9 @@ double StepTimer::Forward(int rows) {
     rows_.push_back({.token = 0, .position = at, .slot = 0, .at = at});
   }
   next_.resize(rows_.size());
+  log_probability_.resize(rows_.size());
   const Clock::time_point start = Clock::now();
-  target_.Forward(rows_, next_);
+  target_.Forward(rows_, next_, log_probability_);
   return SecondsSince(start);
 }
 

@@ -63,7 +63,8 @@ def describe_head(folder: Path, kind: str, target: Path, changes: dict[str, str]
     shutil.copyfile(target / "vocabulary.bin", folder / "vocabulary.bin")
     changes |= {"id": folder.name, "family": "head"}
     lines = (target / "bundle.txt").read_text(encoding="utf-8").splitlines()
-    kept = [line for line in lines[1:] if not line.startswith(("file:", "source:"))]
+    others = ("file:", "source:", "alignment_heads:")
+    kept = [line for line in lines[1:] if not line.startswith(others)]
     keys = {line.partition(": ")[0]: line for line in kept}
     keys |= {key: f"{key}: {value}" for key, value in changes.items()}
     extra = [f"kind: {kind}", f"target: {target.name}"]

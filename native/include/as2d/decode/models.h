@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "as2d/decode/choice.h"
 #include "as2d/decode/window.h"
 #include "as2d/text/vocabulary.h"
 
@@ -22,6 +23,15 @@ struct Row {
   int at = 0;        ///< [0, context())
   int shared = 0;
   int begin = 0;
+  Choice choice = {};  ///< of the token after it
+};
+
+/// What a target says first.
+struct FirstToken {
+  TokenId token = 0;
+  float log_probability = 0;
+  /// Probability that nobody speaks, as a model tells that was trained to; 0 of others.
+  float no_speech = 0;
 };
 
 /// The model whose output the user gets. One thread at a time calls it (the target lane), except
@@ -34,14 +44,29 @@ class TargetModel {
   /// Begins a window: encodes `samples` (16 kHz mono). Blocks. Throws Error, or Cancelled.
   virtual void Encode(std::span<const float> samples, int slot) = 0;
 
-  /// Runs the whole prompt at positions [0, prompt.size()) and returns the first token, with the
-  /// rules that hold only for a first token. Blocks. Throws Error, or Cancelled.
-  virtual TokenId Prompt(std::span<const TokenId> prompt, int slot) = 0;
+  /// The rules for what this model says of `window`.
+  virtual ChoiceRules Rules(const Window& window) const = 0;
+
+  /// Runs the whole prompt at positions [0, prompt.size()) and returns the first token, with
+  /// `choice` and the rules that hold only for a first token. Blocks. Throws Error, or Cancelled.
+  virtual FirstToken Prompt(std::span<const TokenId> prompt, const Choice& choice, int slot) = 0;
 
   /// One forward over `rows`: `next[i]` is the model's own choice after rows[i] and what that row
-  /// sees. Rows of one slot are in ascending order of `at` and follow one another; what was cached
-  /// there is overwritten, so a rewind is a smaller `at`. Blocks. Throws Error, or Cancelled.
-  virtual void Forward(std::span<const Row> rows, std::span<TokenId> next) = 0;
+  /// sees, `log_probability[i]` that of this choice. Rows of one slot are in ascending order of
+  /// `at` and follow one another; what was cached there is overwritten, so a rewind is a smaller
+  /// `at`. Blocks. Throws Error, or Cancelled.
+  virtual void Forward(std::span<const Row> rows, std::span<TokenId> next,
+                       std::span<float> log_probability) = 0;
+
+  /// When `text`, what was said of the window in `slot` but for timestamps, was spoken: for each
+  /// token the second at which it begins, counted from the beginning of the samples, and then the
+  /// end of the last one. Empty where the model cannot tell. After it, a slot begins with Encode
+  /// again. Blocks. Throws Error, or Cancelled.
+  virtual std::vector<float> TokenTimes(const Window& window, std::span<const TokenId> text,
+                                        int slot) {
+    (void)window, (void)text, (void)slot;
+    return {};
+  }
 
   /// Moves what is cached at [from, from + count) to [to, to + count), to < from: a run that was
   /// accepted takes the place of the one beside it.

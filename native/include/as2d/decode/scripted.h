@@ -21,13 +21,15 @@ using Script = std::map<std::int64_t, std::vector<TokenId>>;
 /// A target that says its script, as long as its caches hold the prompt and the script so far, and
 /// other tokens after anything else: a wrong candidate that was kept, a wrong rewind or a leaking
 /// cache changes what it says. Rows and moves that no caller may ask for throw Error. The first
-/// sample of a window, rounded, is its index in the script.
+/// sample of a window, rounded, is its index in the script. Of a token t it says the
+/// log-probability -t / 1000, and that nobody speaks with 0.25.
 class ScriptedTarget final : public TargetModel {
  public:
   struct Options {
     int vocabulary_size = 1000;
     int context = 448;
     TokenId end_token = 999;
+    TokenId first_timestamp = Choice::kEnd;
     bool even_rows_only = true;
     int slots = 1;
     std::chrono::microseconds encode_time{0};
@@ -37,8 +39,15 @@ class ScriptedTarget final : public TargetModel {
   ScriptedTarget(Script script, Options options);
 
   void Encode(std::span<const float> samples, int slot) override;
-  TokenId Prompt(std::span<const TokenId> prompt, int slot) override;
-  void Forward(std::span<const Row> rows, std::span<TokenId> next) override;
+  /// Timestamps where `first_timestamp` is one and the window wants them. Its script has them then,
+  /// and a row whose choice is not what the rules make of its text says something else.
+  ChoiceRules Rules(const Window& window) const override;
+  FirstToken Prompt(std::span<const TokenId> prompt, const Choice& choice, int slot) override;
+  void Forward(std::span<const Row> rows, std::span<TokenId> next,
+               std::span<float> log_probability) override;
+  /// Token i of `text` begins at second i.
+  std::vector<float> TokenTimes(const Window& window, std::span<const TokenId> text,
+                                int slot) override;
   void Move(int slot, int from, int to, int count) override;
   /// One line: the window's samples.
   std::span<const float> encoding() const override { return encoding_; }
@@ -60,11 +69,12 @@ class ScriptedTarget final : public TargetModel {
     std::int64_t window = -1;
     std::vector<TokenId> prompt;
     std::vector<TokenId> cache;
+    bool timestamps = false;
   };
 
   Slot& SlotOf(int slot);
   void Put(const Row& row, bool first_of_slot);
-  TokenId Choose(const Slot& slot, std::span<const TokenId> seen) const;
+  TokenId Next(const Slot& slot, std::span<const TokenId> seen, const Choice& choice) const;
   void Wait(std::chrono::microseconds time) const;
 
   const Script script_;

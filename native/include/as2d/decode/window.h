@@ -13,9 +13,13 @@ struct Window {
   std::int64_t index = 0;       ///< counts up from 0 within a run
   std::vector<float> samples;   ///< 16 kHz mono PCM, at most the target's window length
   std::vector<TokenId> prompt;  ///< the target's tokens before the first committed one; not empty
-  int max_tokens = 0;      ///< at most this many are committed, the end token not counted; >= 0
-  std::string language;    ///< code of the spoken language, for drafters; "" where unknown
-  bool translate = false;  ///< the text is wanted in English
+  int max_tokens = 0;        ///< at most this many are committed, the end token not counted; >= 0
+  std::string language;      ///< code of the spoken language, for drafters; "" where unknown
+  bool translate = false;    ///< the text is wanted in English
+  bool timestamps = false;   ///< the target says when its segments begin and end
+  bool token_times = false;  ///< tell when each token was spoken, once the window is done
+  float temperature = 0;     ///< see Choice
+  std::uint32_t seed = 0;
 };
 
 /// Why the target stopped in a window.

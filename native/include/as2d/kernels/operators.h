@@ -49,8 +49,15 @@ namespace as2d {
 ///   than T needs, 16P. Of places only the slot counts.
 ///   Queries and attention weights are taken at 16 bits, so that what is lost is lost in keys and
 ///   values alone.
-/// - Choose(logits f32 [1,R,V], suppress f32 [V]) -> next i64 [1,R], log_prob f32 [1,R]: the first
-///   largest of logits + suppress, and its log-probability.
+/// - Choose(logits f32 [1,R,V], suppress f32 [V], choices i32 [R,6], temperatures f32 [R]; the last
+///   two optional) -> next i64 [1,R], log_prob f32 [1,R]: the first largest of logits + suppress,
+///   and its log-probability. A line of choices is (first, timestamps, low, high, score, seed):
+///   text is [first, timestamps), and a row may also be a timestamp of [low, high), which it is if
+///   all of those are likelier together than any text (Radford et al. 2022, the rule of their
+///   decoder). The log-probability is that among what is left then. At a temperature t > 0 it is
+///   the largest of logits / t + noise, where the noise is a function of seed and token: a sample
+///   of the tempered distribution, and the same one whatever is computed beside it. Where score is
+///   a token, a row is that token, with its log-probability among all, nothing suppressed.
 inline constexpr char kOperatorDomain[] = "as2d";
 
 /// Descriptions for CustomOpDomain_Add; they live as long as the process.

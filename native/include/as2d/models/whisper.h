@@ -68,6 +68,12 @@ class WhisperModel {
   /// Log-probability of what the last Forward chose for `row`.
   float log_probability(std::size_t row) const { return log_prob_.values<float>()[row]; }
 
+  /// How much each row looks at each position of the audio, seen from the first one on, in the
+  /// heads that follow the audio: [rows, heads, positions], softmax over `positions`. Runs `rows`,
+  /// all of one slot, through the decoder. Empty where no heads are known. Throws Error, Cancelled.
+  std::vector<float> Alignment(std::span<const Row> rows, std::size_t positions);
+  std::size_t alignment_heads() const { return alignment_heads_.size(); }
+
   /// Moves what is cached at [from, from + count) of a slot to `to` < from.
   void Move(int slot, int from, int to, int count);
 
@@ -86,7 +92,12 @@ class WhisperModel {
 
  private:
   struct Step;
-  Step& StepOf(std::size_t rows, bool begin, bool languages);
+  /// What is bound beside the step itself.
+  enum Kind : int { kPlain = 0, kBegin = 1, kLanguages = 2, kQueries = 4 };
+  Step& StepOf(std::size_t rows, int kind);
+  void Put(std::span<const Row> rows);
+  std::size_t Keys(int layer, int head, int slot, std::size_t positions,
+                   std::vector<float>* keys) const;
   void SetRow(std::size_t index, const Row& row);
   void SetTiles(std::size_t tiles);
   Binding& EncoderOf(int slot);
@@ -111,7 +122,15 @@ class WhisperModel {
   // By name; those of the caches without "past_" or "present_". The first dimension is the slot.
   // Those of the audio are as large as a window wants it.
   std::vector<std::pair<std::string, Tensor>> cross_, cache_;
-  Tensor tokens_, positions_, places_, next_, log_prob_, language_logits_;
+  Tensor tokens_, positions_, places_, choices_, temperatures_;
+  Tensor next_, log_prob_, language_logits_;
+  /// A head of the decoder whose cross-attention follows the audio.
+  struct AlignmentHead {
+    int layer = 0;
+    int head = 0;
+  };
+  std::vector<AlignmentHead> alignment_heads_;
+  std::map<int, Tensor> queries_;  // by layer, made when they are asked for
   Tensor suppress_, begin_suppress_;
   std::map<int, std::unique_ptr<Binding>> encoder_bindings_;  // by slot
   // One binding for each number of rows that has occurred: nothing is bound anew from step to step.
@@ -130,10 +149,12 @@ class WhisperTarget final : public TargetModel {
   explicit WhisperTarget(std::shared_ptr<WhisperModel> model) : model_(std::move(model)) {}
 
   void Encode(std::span<const float> samples, int slot) override { model_->Encode(samples, slot); }
-  TokenId Prompt(std::span<const TokenId> prompt, int slot) override;
-  void Forward(std::span<const Row> rows, std::span<TokenId> next) override {
-    model_->Forward(rows, false, next);
-  }
+  ChoiceRules Rules(const Window& window) const override;
+  FirstToken Prompt(std::span<const TokenId> prompt, const Choice& choice, int slot) override;
+  void Forward(std::span<const Row> rows, std::span<TokenId> next,
+               std::span<float> log_probability) override;
+  std::vector<float> TokenTimes(const Window& window, std::span<const TokenId> text,
+                                int slot) override;
   void Move(int slot, int from, int to, int count) override { model_->Move(slot, from, to, count); }
   std::span<const float> encoding() const override { return model_->encoding(); }
   std::size_t encoding_width() const override { return model_->encoding_width(); }
@@ -146,6 +167,8 @@ class WhisperTarget final : public TargetModel {
   void ClearCancel() override { model_->canceller().Reset(); }
 
  private:
+  std::size_t StartOf(std::span<const TokenId> prompt) const;
+
   const std::shared_ptr<WhisperModel> model_;
   std::vector<Row> rows_;
   std::vector<TokenId> next_;

@@ -47,6 +47,7 @@ class StepTimer {
   const int first_;  // position of the first row
   std::vector<Row> rows_;
   std::vector<TokenId> next_;
+  std::vector<float> log_probability_;
 };
 
 /// What a draft of one window cost.

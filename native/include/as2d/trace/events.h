@@ -29,7 +29,7 @@ struct Event {
   enum class Kind : std::uint8_t {
     kEncoded,          ///< window, encoding, count (width of a line); only if asked for
     kTokensCommitted,  ///< window, tokens
-    kWindowFinished,   ///< window, tokens (all of it), reason, duration
+    kWindowFinished,   ///< window, tokens (all of it), reason, duration, and what follows that
     kDraftAdvanced,    ///< window, count (published so far), finished
     kLaneChanged,      ///< lane, activity, window
     kDraftingChanged,  ///< window (the last one over), finished: drafting goes on; message: why
@@ -43,6 +43,9 @@ struct Event {
   std::vector<TokenId> tokens;
   FinishReason reason = FinishReason::kEnd;
   double duration = 0;          ///< seconds that the target lane spent on the window
+  double log_probability = 0;   ///< of all tokens, and of the end where the target said so
+  double no_speech = 0;         ///< see FirstToken
+  std::vector<float> times;     ///< see TargetModel::TokenTimes; only if asked for
   std::vector<float> encoding;  ///< see TargetModel
   std::int64_t count = 0;
   bool finished = false;
