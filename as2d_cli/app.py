@@ -100,6 +100,10 @@ def run(args: Sequence[str], environment: Environment) -> int:
             import traceback
 
             environment.stderr.say(traceback.format_exc())
+        if isinstance(e, OSError) and e.filename is not None:
+            # What the system refuses is no bug: too long a name, a folder that must not be entered.
+            environment.talk(f"{e.filename}: {e.strerror}; check the name")
+            return ExitStatus.FAILURE
         environment.talk(
             f"internal error: {type(e).__name__}: {e}; this is a bug: run again with AS2D_DEBUG=1 "
             "and report what it shows"
