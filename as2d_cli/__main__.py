@@ -10,9 +10,10 @@ def main() -> int:
     # Importing takes a tenth of a second in which a Ctrl-C must not show a traceback either.
     try:
         from as2d_cli.process import run_process
+
+        return run_process(sys.argv[1:])
     except KeyboardInterrupt:
         return 130
-    return run_process(sys.argv[1:])
 
 
 if __name__ == "__main__":

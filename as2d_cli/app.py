@@ -25,6 +25,7 @@ Exit status:
   2    bad option or argument
   3    a model or a library cannot be had
   70   a bug in as2d (AS2D_DEBUG=1 shows where)
+  129  the terminal went away
   130  interrupted (Ctrl-C)
   141  the reader of the output went away
   143  terminated
@@ -35,7 +36,11 @@ _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "
 
 
 class Terminated(BaseException):
-    """SIGTERM arrived; unwinds like KeyboardInterrupt so that temporary files go away."""
+    """SIGTERM or SIGHUP arrived; unwinds like KeyboardInterrupt so that temporary files go away."""
+
+    def __init__(self, status: ExitStatus = ExitStatus.TERMINATED) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 def build_app(*, completion: bool = False) -> typer.Typer:
@@ -88,13 +93,17 @@ def run(args: Sequence[str], environment: Environment) -> int:
         return ExitStatus.BROKEN_PIPE
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
-    except Terminated:
-        return ExitStatus.TERMINATED
+    except Terminated as e:
+        return e.status
     except Exception as e:
         if environment.debug:
             import traceback
 
             environment.stderr.say(traceback.format_exc())
+        if isinstance(e, OSError) and e.filename is not None:
+            # What the system refuses is no bug: too long a name, a folder that must not be entered.
+            environment.talk(f"{e.filename}: {e.strerror}; check the name")
+            return ExitStatus.FAILURE
         environment.talk(
             f"internal error: {type(e).__name__}: {e}; this is a bug: run again with AS2D_DEBUG=1 "
             "and report what it shows"

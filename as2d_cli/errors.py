@@ -19,6 +19,8 @@ class ExitStatus(IntEnum):
     """A model or a library cannot be had."""
     INTERNAL = 70
     """A bug in as2d (EX_SOFTWARE of sysexits.h)."""
+    HUNG_UP = 129
+    """The terminal went away: 128 + SIGHUP."""
     INTERRUPTED = 130
     """Ctrl-C: 128 + SIGINT."""
     BROKEN_PIPE = 141

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 from as2d_cli.app import Terminated, run
@@ -16,7 +16,8 @@ from as2d_cli.errors import ExitStatus
 __all__ = ["run_process"]
 
 _SHOW_CURSOR = b"\x1b[?25h"
-_ABRUPT = (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED, ExitStatus.BROKEN_PIPE)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ABRUPT = (*(ExitStatus(128 + number) for number in _SIGNALS), ExitStatus.BROKEN_PIPE)
 
 
 def run_process(args: Sequence[str]) -> int:
@@ -28,16 +29,14 @@ def run_process(args: Sequence[str]) -> int:
     """
     environment = Environment.of_process()
     _fill_closed_descriptors()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # A signal that the parent asked to be ignored (nohup, a background job) stays ignored.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _on_signal)
     try:
+        _handle(_on_signal)
         status = run(args, environment)
-    except KeyboardInterrupt:  # between the end of the command and here
+        _handle(_leave)  # nothing is left to unwind
+    except KeyboardInterrupt:  # before the command begins, or between its end and here
         status = ExitStatus.INTERRUPTED
-    except Terminated:
-        status = ExitStatus.TERMINATED
+    except Terminated as e:
+        status = e.status
     if not _flushed() and status == ExitStatus.OK:
         status = ExitStatus.FAILURE
     if status in _ABRUPT:
@@ -45,10 +44,21 @@ def run_process(args: Sequence[str]) -> int:
     return status
 
 
+def _handle(handler: Callable[[int, FrameType | None], None]) -> None:
+    for number in _SIGNALS:
+        # A signal that the parent asked to be ignored (nohup, a background job) stays ignored.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
 def _on_signal(number: int, frame: FrameType | None) -> None:
-    # The first unwinds; a second one, while unwinding, leaves at once.
-    signal.signal(number, _leave)
-    raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+    # The first unwinds; a second one meanwhile leaves at once, but for a hang-up, which a terminal
+    # that is closed sends twice.
+    _handle(_leave)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise Terminated(ExitStatus(128 + number))
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

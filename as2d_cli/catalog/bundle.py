@@ -22,6 +22,7 @@ VOICE = "silero"
 """The family of voice-activity models: one graph, which is the encoder, and nothing else."""
 _FIRST_LINE = "as2d-bundle 1"
 _CHUNK = 1 << 20
+_MOST_DIGITS = 18  # What 64 bits hold.
 
 
 class BundleError(As2dError):
@@ -276,6 +277,6 @@ class _DescriptionReader:
         return tuple(self._number(key, word) for word in text.split())
 
     def _number(self, key: str, text: str) -> int:
-        if not text.isdecimal():
+        if not text.isdecimal() or len(text) > _MOST_DIGITS:
             raise BundleError(self._path, f"'{key}' is '{text[:40]}', not a number")
         return int(text)

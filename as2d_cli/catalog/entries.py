@@ -170,7 +170,7 @@ def load_catalogue(path: Path | None = None) -> Catalogue:
         return Catalogue(tuple(_entry(item) for item in data["model"]))
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         problem = f"is no model catalogue ({error})"
     raise As2dError(f"{path}: {problem}", remedy="install as2d again", status=ExitStatus.INTERNAL)
 

@@ -270,7 +270,15 @@ class Store:
 
     def _open_path(self, name: str, listeners: Listeners) -> Bundle:
         path = Path(name).expanduser()
-        if not name or not path.exists():
+        try:
+            there = bool(name) and path.exists()
+        except OSError as error:
+            raise As2dError(
+                f"{name}: {error.strerror}",
+                remedy="check the path",
+                status=ExitStatus.UNAVAILABLE,
+            ) from None
+        if not there:
             if os.sep in name:
                 raise As2dError(
                     f"{name}: no such file or folder",

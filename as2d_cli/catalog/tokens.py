@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from as2d_cli.catalog.vocabulary import Vocabulary, VocabularyError, from_byte_level_bpe
+from as2d_cli.catalog.vocabulary import (
+    Vocabulary,
+    VocabularyError,
+    added_tokens,
+    from_byte_level_bpe,
+)
 
 # From this size on a Whisper vocabulary is multilingual (openai/whisper: ``is_multilingual``).
 _MULTILINGUAL_SIZE = 51865
@@ -55,7 +60,7 @@ def read_tokens(tokenizer_path: Path, config_path: Path, size: int) -> WhisperTo
     tokenizer = _read_json(tokenizer_path)
     config = _read_json(config_path)
     vocabulary = from_byte_level_bpe(tokenizer_path, tokenizer, size)
-    by_text: dict[str, int] = {t["content"]: t["id"] for t in tokenizer["added_tokens"]}
+    by_text = added_tokens(tokenizer_path, tokenizer)
     multilingual = size >= _MULTILINGUAL_SIZE
     names = _special(tokenizer_path, by_text)
     if not multilingual:

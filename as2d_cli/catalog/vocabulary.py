@@ -21,6 +21,7 @@ _HEADER = struct.Struct("<4sIII")
 _VERSION = 1
 _MERGE_RANKS = 1
 _MAX_PIECE = 0xFFFF
+_NO_BPE = "is no byte-level BPE tokenizer.json"
 _WORD_MARK = "\u2581".encode()
 _BYTE_PIECE = re.compile(rb"<0x([0-9A-Fa-f]{2})>")
 # Moonshine's control pieces: the usual three and its <<ST_..>> stream marks.
@@ -98,12 +99,18 @@ def from_byte_level_bpe(path: Path, tokenizer: Mapping[str, Any], size: int) -> 
     Raises:
         VocabularyError: the file is of another kind or has ids beyond ``size``.
     """
-    try:
-        entries: dict[str, int] = tokenizer["model"]["vocab"]
-        merges: list[Any] = tokenizer["model"]["merges"]
-        special = {token["id"] for token in tokenizer["added_tokens"]}
-    except (KeyError, TypeError):
-        raise VocabularyError(path, "is no byte-level BPE tokenizer.json") from None
+    model = tokenizer.get("model")
+    entries, merges = (
+        (model.get("vocab"), model.get("merges")) if isinstance(model, dict) else (None, None)
+    )
+    if (
+        not isinstance(entries, dict)
+        or not all(map(_is_id, entries.values()))
+        or not isinstance(merges, list)
+        or not all(map(_is_merge, merges))
+    ):
+        raise VocabularyError(path, _NO_BPE)
+    special = set(added_tokens(path, tokenizer).values())
     largest = max([*entries.values(), *special], default=0)
     if largest >= size:
         raise VocabularyError(
@@ -121,6 +128,23 @@ def from_byte_level_bpe(path: Path, tokenizer: Mapping[str, Any], size: int) -> 
         if len(pieces[token]) > _MAX_PIECE:
             raise VocabularyError(path, f"token {token} is too long")
     return Vocabulary(tuple(pieces), _ids_are_ranks(entries, merges))
+
+
+def added_tokens(path: Path, tokenizer: Mapping[str, Any]) -> dict[str, int]:
+    """Ids of the special tokens of a ``tokenizer.json`` by their text.
+
+    Raises:
+        VocabularyError: it does not say what they are.
+    """
+    tokens = tokenizer.get("added_tokens")
+    if not isinstance(tokens, list) or not all(
+        isinstance(token, dict)
+        and _is_id(token.get("id"))
+        and isinstance(token.get("content"), str)
+        for token in tokens
+    ):
+        raise VocabularyError(path, _NO_BPE)
+    return {token["content"]: token["id"] for token in tokens}
 
 
 def from_moonshine(path: Path) -> Vocabulary:
@@ -173,6 +197,21 @@ def _byte_of_character() -> dict[str, int]:
     return alphabet
 
 
+def _is_id(value: object) -> bool:
+    # Of JSON's values only whole numbers are an int, and true and false.
+    return type(value) is int and value >= 0
+
+
+def _is_merge(value: object) -> bool:
+    """Files of either age: ``"a b"`` or ``["a", "b"]``."""
+    return isinstance(value, str | list) and len(_pair(value)) == 2
+
+
+def _pair(merge: str | list[Any]) -> Sequence[str]:
+    parts = merge.split(" ") if isinstance(merge, str) else merge
+    return parts if all(isinstance(part, str) for part in parts) else ()
+
+
 def _ids_are_ranks(entries: Mapping[str, int], merges: Sequence[Any]) -> bool:
     """Whether an earlier merge always makes a smaller id, so that ids can stand for merge ranks.
 
@@ -180,7 +219,7 @@ def _ids_are_ranks(entries: Mapping[str, int], merges: Sequence[Any]) -> bool:
     """
     previous = 255
     for merge in merges:
-        left, right = merge.split(" ") if isinstance(merge, str) else merge
+        left, right = _pair(merge)
         made = entries.get(left + right, -1)
         if made <= previous:
             return False

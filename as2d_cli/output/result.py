@@ -57,7 +57,7 @@ class Result:
             As2dError: status USAGE; several formats for one file.
         """
         path = None if output in (None, "-") else Path(output or "")
-        is_folder = path is not None and (str(output).endswith("/") or path.is_dir())
+        is_folder = path is not None and (str(output).endswith("/") or _is_folder(path))
         chosen = tuple(dict.fromkeys(formats))
         if not chosen:
             by_name = format_of(path.name) if path is not None and not is_folder else None
@@ -96,6 +96,12 @@ class Result:
     def renderer(self, format: Format, out: Writer) -> Renderer:
         """One that writes to `out`."""
         return renderer(format, out, tokens=self.tokens, words=self.words, rules=self.rules)
+
+
+def _is_folder(path: Path) -> bool:
+    with contextlib.suppress(OSError):  # too long a name: who opens it says so
+        return path.is_dir()
+    return False
 
 
 def refuse_input(path: Path, inputs: Sequence[str]) -> None:

@@ -113,6 +113,19 @@ TABLE: list[tuple[list[str], int, str, str]] = [
     (["transcribe", "-o", "-", "clip.wav"], 0, HELLO, ""),
     (["transcribe", "-o", "clip.wav", "clip.wav"], 2, "", "as2d: --output clip.wav is an input"),
     (["transcribe", "-o", "no/where", "clip.wav"], 1, "", "as2d: cannot write --output no/where"),
+    (
+        ["transcribe", "-o", "n" * 300, "clip.wav"],
+        1,
+        "",
+        f"as2d: cannot write --output {'n' * 300}: File name too long; choose another place\n",
+    ),
+    (
+        ["transcribe", "-o", f"{'n' * 300}/", "clip.wav"],
+        1,
+        "",
+        f"as2d: {'n' * 300}/clip.txt: File name too long; check the name\n",
+    ),
+    (["bench", "n" * 300], 1, "", f"as2d: {'n' * 300}: File name too long; check the name\n"),
     (["transcribe", "--rate", "1", "x"], 2, "", "as2d: --rate 1 is out of range; choose 1000 to "),
     (
         ["transcribe", "--channels", "65", "x"],

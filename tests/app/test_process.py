@@ -135,25 +135,29 @@ def _stopped(args: list[str], number: int, *, script: Mapping[str, object]) -> t
         return process.returncode, (first + out).decode(), err.decode()
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals(clip: str, number: int, status: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_signals(clip: str, tmp_path: Path, number: int, status: int) -> None:
     script = {"pause": 0.05, "texts": [" Hello world.", "x" * 4000]}
     assert _stopped(["transcribe", clip], number, script=script)[0] == status
-
-
-def test_interruption_keeps_the_words_and_no_file(clip: str, tmp_path: Path) -> None:
-    script = {"pause": 0.02, "texts": [" Hello world.", "x" * 4000]}
-    status, out, err = _stopped(["transcribe", clip], signal.SIGINT, script=script)
-    assert (status, err) == (130, "")
-    assert out.startswith("Hello world.\n") and out.endswith("\n")
     with subprocess.Popen(
         [*DRIVER, "transcribe", clip, "-o", str(tmp_path / "out.txt")], env=_environment(script)
     ) as process:
         while not list(tmp_path.iterdir()) and process.poll() is None:
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130
+        process.send_signal(number)
+        if number == signal.SIGHUP:  # a terminal that is closed sends two
+            process.send_signal(number)
+        assert process.wait(20) == status
     assert list(tmp_path.iterdir()) == []
+
+
+def test_interruption_keeps_the_words(clip: str) -> None:
+    script = {"pause": 0.02, "texts": [" Hello world.", "x" * 4000]}
+    status, out, err = _stopped(["transcribe", clip], signal.SIGINT, script=script)
+    assert (status, err) == (130, "")
+    assert out.startswith("Hello world.\n") and out.endswith("\n")
 
 
 def _unread(pipe: IO[bytes]) -> int:

@@ -350,6 +350,7 @@ def test_bundle_text_is_what_it_was(made: Bundle) -> None:
     ("change", "said"),
     [
         (("heads: 2", "heads: two"), "'heads' is 'two', not a number"),
+        (("heads: 2", "heads: " + "9" * 5000), "'heads' is '9{40}', not a number"),
         (("heads: 2\n", ""), "0 lines for 'heads'"),
         (("heads: 2\n", "heads: 2\nheads: 3\n"), "2 lines for 'heads'"),
         (("file: encoder.onnx ", "file: "), "broken 'file' line"),

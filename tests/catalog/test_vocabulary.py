@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from as2d_cli.catalog.tokens import read_tokens
@@ -72,6 +73,50 @@ def test_a_tokenizer_larger_than_the_model() -> None:
 def test_other_json(content: dict[str, Any]) -> None:
     with pytest.raises(VocabularyError, match="byte-level BPE"):
         from_byte_level_bpe(Path("t"), content, 10)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 2**70) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+PLACES = [
+    ("model",),
+    ("model", "vocab"),
+    ("model", "vocab", "a"),
+    ("model", "vocab", "\u0120t"),
+    ("model", "merges"),
+    ("model", "merges", 0),
+    ("added_tokens",),
+    ("added_tokens", 0),
+    ("added_tokens", 0, "id"),
+    ("added_tokens", 1, "content"),
+]
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(st.sampled_from(PLACES), JSON, st.booleans())
+@example(("model", "merges", 0), "ab", False)
+@example(("model", "vocab", "a"), "64", False)
+@example(("model", "vocab", "a"), 64.5, False)
+@example(("model", "vocab", "a"), -1, False)
+@example(("added_tokens", 1, "content"), None, True)
+def test_a_tokenizer_of_any_other_shape_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, place: tuple[str | int, ...], value: Any, gone: bool
+) -> None:
+    data = tokenizer()
+    holder: Any = data
+    for key in place[:-1]:
+        holder = holder[key]
+    if gone:
+        del holder[place[-1]]
+    else:
+        holder[place[-1]] = value
+    paths = special_files(tmp_path_factory.mktemp("t"), {}, data)
+    with contextlib.suppress(VocabularyError):
+        pieces = read_tokens(*paths, VOCABULARY).vocabulary.pieces
+        assert len(pieces) == VOCABULARY
+        assert {len(piece) for piece in pieces[:256]} <= {0, 1}
 
 
 def moonshine_file(pieces: list[bytes]) -> bytes:
