@@ -155,7 +155,7 @@ def test_traces_are_read_back(tmp_path: Path) -> None:
 
 
 def test_traces_came_with_as2d() -> None:
-    for drafter in ("whisper-tiny.en", "moonshine-tiny-en"):
+    for drafter in ("whisper-base-head-en", "whisper-tiny.en", "moonshine-tiny-en"):
         recordings = shipped("whisper-base", drafter)
         windows = [window for recording in recordings for window in recording]
         assert len(windows) >= 20
