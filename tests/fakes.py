@@ -87,6 +87,10 @@ class FakePlan:
     budget: int
     windows: int = 1
     why: str = "by rule"
+    least_windows: int = 1
+
+    def drafts(self, seconds: float | None) -> bool:
+        return seconds is None or seconds > 30 * (self.least_windows - 1)
 
 
 @dataclass
@@ -132,6 +136,7 @@ class Script:
         no_voice: why there is no voice-activity model.
         log: what was asked of it.
         asked: plans that were asked for.
+        least_windows: of a recording that is drafted.
     """
 
     texts: Sequence[str] | Callable[[Window], str] = (" Hello world.",)
@@ -153,6 +158,7 @@ class Script:
     no_voice: str | None = None
     log: list[Any] = field(default_factory=list)
     asked: list[PlanRequest] = field(default_factory=list)
+    least_windows: int = 1
 
     def text(self, window: Window) -> str:
         if callable(self.texts):
@@ -311,7 +317,11 @@ def backend(script: Script) -> Backend:
             raise As2dError("no core 99 for --target-cores", status=ExitStatus.USAGE)
         script.log.append(("plan", method))
         script.asked.append(request)
-        return FakePlan("as2d" if method == "auto" else method, 8 if budget is None else budget)
+        return FakePlan(
+            "as2d" if method == "auto" else method,
+            8 if budget is None else budget,
+            least_windows=script.least_windows,
+        )
 
     def open_engine(target: Model, drafter: Model | None, plan: PlanFace) -> FakeEngine:
         script.log.append(("open", target.id, drafter.id if drafter is not None else None))

@@ -43,6 +43,11 @@ class Excerpt:
         known = [t for t in (audio.duration, end) if t is not None]
         self.duration = min(known) if known else None
 
+    @property
+    def length(self) -> float | None:
+        """Seconds from its beginning to its end, None where that is not known."""
+        return None if self.duration is None else max(0.0, self.duration - self.first / RATE)
+
     def __enter__(self) -> Self:
         return self
 

@@ -5,20 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from as2d_cli.decoding.costs import RunCosts
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.limits import MAX_THREADS
+from as2d_cli.machine import MachineFacts, read_machine
 from as2d_cli.methods import IN_TURN, SPLIT, TOGETHER, default_budget
 
-__all__ = ["Machine", "Plan", "PlanRequest", "make_plan", "named_cores", "this_machine"]
+__all__ = [
+    "WINDOW_SECONDS",
+    "Machine",
+    "Plan",
+    "PlanRequest",
+    "machine_of",
+    "make_plan",
+    "named_cores",
+    "this_machine",
+    "windows_of",
+]
+
+WINDOW_SECONDS = 30
+"""Most in a window, as `as2d_cli.audio.windows.WINDOW`."""
 
 _MANY = 4
 """From so many cores on the target leaves one to a drafter."""
 
 _TOGETHER = 3
 """Windows in a batch, with drafts, where cores are few: measured on two."""
+
+_SEVERAL = 2
+"""Windows of a recording from which on a head is worth its steps where cores are few: measured on
+two, it gained 1 % on recordings of one window, which is nothing, and 11 % on longer ones."""
 
 MOST_TARGET_CORES = 8
 """More cores than this no longer speed up a step of a small model: each gets too little work."""
@@ -38,6 +55,7 @@ class Plan:
         windows: of one recording that the target decodes in one batch, where the lanes are not
             coupled.
         costs: what the target's steps cost with these cores, or None where it was not measured.
+        least_windows: a recording of fewer is the target's alone: it would gain nothing by drafts.
         why: what the plan was made by, for people.
     """
 
@@ -49,7 +67,12 @@ class Plan:
     pin: bool = True
     windows: int = 1
     costs: RunCosts | None = None
+    least_windows: int = 1
     why: str = ""
+
+    def drafts(self, seconds: float | None) -> bool:
+        """Whether a drafter is of use for a recording of so many seconds, or of unknown length."""
+        return seconds is None or windows_of(seconds) >= self.least_windows
 
 
 @dataclass(frozen=True)
@@ -66,6 +89,7 @@ class PlanRequest:
         pin: bind threads to cores, where the platform can.
         target, drafter: ids, paths or None, for what was measured of them.
         costs: what is known of the lanes that are asked for.
+        seconds: of each recording, where that is known.
     """
 
     method: str = "auto"
@@ -79,6 +103,7 @@ class PlanRequest:
     target: str = ""
     drafter: str | None = None
     costs: RunCosts | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +111,13 @@ class Machine:
     """The cores that this process may use.
 
     Attributes:
-        clusters: core ids of each group of equal cores, the fastest group first.
+        clusters: core ids of each group of equal cores, the fastest group first; one of each
+            physical core.
+        siblings: further threads of these cores. No rule uses them: kernels that keep a core's
+            multipliers, or its way to the memory, busy gain little by a second thread that does the
+            same, and an operator ends when its last thread does. (oneMKL and ONNX Runtime start one
+            for each physical core, too.) A drafter does something else, and may find room there:
+            that is for a measurement to say.
         quota: cores' worth of time that the container grants, 0 without a limit.
         can_pin: the platform can bind threads to cores.
     """
@@ -94,16 +125,24 @@ class Machine:
     clusters: tuple[tuple[int, ...], ...]
     quota: float = 0.0
     can_pin: bool = True
+    siblings: tuple[int, ...] = ()
 
     @property
     def cores(self) -> tuple[int, ...]:
-        """All of them, the fastest first."""
+        """All of them but siblings, the fastest first."""
         return tuple(core for cluster in self.clusters for core in cluster)
 
     @property
     def granted(self) -> int:
         """Cores that can be kept busy: threads beyond the quota only wait for each other."""
-        count = len(self.cores)
+        return self._within_quota(len(self.cores))
+
+    @property
+    def most_threads(self) -> int:
+        """The same with siblings."""
+        return self._within_quota(len(self.cores) + len(self.siblings))
+
+    def _within_quota(self, count: int) -> int:
         return max(1, min(count, math.floor(self.quota))) if self.quota > 0 else count
 
     def with_threads(self, most: int) -> Machine:
@@ -111,15 +150,25 @@ class Machine:
         return replace(self, quota=min(self.quota, most) if self.quota > 0 else float(most))
 
 
+def windows_of(seconds: float) -> int:
+    """The fewest windows that a recording is cut into; pauses make more."""
+    return max(1, math.ceil(seconds / WINDOW_SECONDS))
+
+
 def this_machine() -> Machine:
     """The machine this runs on."""
-    from as2d_cli import _native
+    return machine_of(read_machine())
 
-    topology: dict[str, Any] = _native.topology()
+
+def machine_of(facts: MachineFacts) -> Machine:
+    """What a plan needs to know of a machine."""
+    single = set(facts.one_per_core)
+    clusters = (tuple(core for core in c.cores if core in single) for c in facts.clusters)
     return Machine(
-        clusters=tuple(tuple(c["cores"]) for c in topology["clusters"]),
-        quota=topology["quota"],
-        can_pin=topology["can_pin"],
+        clusters=tuple(cluster for cluster in clusters if cluster),
+        quota=facts.quota or 0.0,
+        can_pin=facts.can_pin,
+        siblings=tuple(core for core in facts.cores if core not in single),
     )
 
 
@@ -129,7 +178,8 @@ def make_plan(request: PlanRequest, machine: Machine | None = None) -> Plan:
     A drafter with an encoder of its own is worth a core only where the target leaves one, so the
     method ``auto`` is ``as2d`` from four cores on and ``batched`` below, with its own number of
     windows; whoever names cores for the draft lane wants ``as2d``. One that shares the target's
-    encoder is worth its steps everywhere; below four cores, several windows at a time.
+    encoder is worth its steps everywhere; below four cores, several windows at a time, and so only
+    where a recording has several.
     Of equal cores the target gets the first, the drafter the rest: a quarter of them, at most two.
     Where cores differ the target gets the fastest, and the drafter the last of those when there are
     three or more, otherwise the slowest cluster. No more cores are used than a container's quota
@@ -151,10 +201,15 @@ def make_plan(request: PlanRequest, machine: Machine | None = None) -> Plan:
         machine = machine.with_threads(request.threads)
     count = machine.granted
     method, budget, windows = request.method, request.budget, request.windows
+    least = 1
     if method == "auto":
         suits = named_draft or count >= _MANY or request.shares_encoder
         method = "as2d" if suits else "batched"
-        budget = None if method == "batched" else budget
+        if suits and not named_draft and count < _MANY:
+            least = _SEVERAL
+            if request.seconds is not None and windows_of(request.seconds) < least:
+                method = "target"
+        budget = budget if method == "as2d" else None
         if windows is None and request.shares_encoder and count < _MANY:
             windows = _TOGETHER
     plan = Plan(
@@ -165,6 +220,7 @@ def make_plan(request: PlanRequest, machine: Machine | None = None) -> Plan:
         pin=machine.can_pin and request.pin,
         windows=windows if windows is not None and method in TOGETHER else 1,
         costs=request.costs,
+        least_windows=least if method == "as2d" else 1,
         why="by rule, not by measurement",
     )
     if method not in SPLIT:
@@ -207,7 +263,7 @@ def named_cores(text: str | None, option: str, machine: Machine) -> tuple[int, .
             raise _wrong(option, text, f"there is no core {high}", machine)
         cores.extend(range(low, high + 1))
     for core in cores:
-        if core not in machine.cores:
+        if core not in machine.cores + machine.siblings:
             raise _wrong(option, text, f"core {core} may not be used here", machine)
         if cores.count(core) > 1:
             raise _wrong(option, text, f"core {core} is named twice", machine)
@@ -251,7 +307,7 @@ def _check_threads(most: int, target: Sequence[int], draft: Sequence[int]) -> No
 
 
 def _wrong(option: str, text: str, problem: str, machine: Machine) -> As2dError:
-    usable = ",".join(str(core) for core in sorted(machine.cores))
+    usable = ",".join(str(core) for core in sorted(machine.cores + machine.siblings))
     return As2dError(
         f"{option} {text}: {problem}", remedy=f"choose from {usable}", status=ExitStatus.USAGE
     )

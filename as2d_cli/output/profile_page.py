@@ -9,7 +9,7 @@ from string import Template
 from as2d_cli.bench.page.marks import number, percent, point, svg, text
 from as2d_cli.bench.page.scales import Linear
 from as2d_cli.machine.cores import core_list
-from as2d_cli.output.profile_report import cost_rows, notes
+from as2d_cli.output.profile_report import cost_rows, length_lines, notes
 from as2d_cli.profile.costs import CostModel
 from as2d_cli.profile.device import Device
 from as2d_cli.profile.growth import Growth
@@ -35,6 +35,7 @@ def page(findings: Findings) -> str:
         f'<p class="soft">{text(pair)}, {text(costs.key.get("machine", ""))}, '
         f"{text(costs.created)}</p>",
         *(f"<p>{text(line)}</p>" for line in findings.reasons),
+        *(f"<p>{text(line)}</p>" for line in length_lines(findings)),
         "<h2>The plans</h2>",
         _ratios([(r.candidate.label, r.ratio) for r in _shown(findings)]),
         _caption(f"Predicted throughput over {findings.windows} windows; the target alone is 1."),
@@ -102,7 +103,7 @@ def _shown(findings: Findings) -> list[Ranked]:
 
 
 def _ranking(findings: Findings) -> str:
-    rows = [("plan", "target", "drafter", "tokens/s", "ratio", "slower")]
+    rows = [("plan", "target", "drafter", "tokens/s", "ratio", "at least", "slower")]
     rows += [
         (
             r.candidate.label,
@@ -110,6 +111,7 @@ def _ranking(findings: Findings) -> str:
             core_list(r.candidate.lane.draft_cores) if r.candidate.drafter else "",
             number(r.tokens_per_second, 0),
             number(r.ratio),
+            number(r.least) if r.ratio > 1 else "",
             percent(r.slower),
         )
         for r in _shown(findings)

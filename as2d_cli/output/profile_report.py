@@ -16,6 +16,7 @@ from as2d_cli.profile.session import Findings
 
 __all__ = [
     "cost_rows",
+    "length_lines",
     "milliseconds",
     "notes",
     "print_costs",
@@ -59,15 +60,24 @@ def print_ranking(findings: Findings, console: Console) -> None:
         if place < _SHOWN or kind not in seen or ranked is findings.chosen:
             shown.append(ranked)
         seen.add(kind)
-    rows: list[tuple[str, ...]] = [("plan", "target", "drafter", "tokens/s", "ratio", "slower", "")]
+    rows: list[tuple[str, ...]] = [
+        ("plan", "target", "drafter", "tokens/s", "ratio", "at least", "slower", "")
+    ]
     rows += [_ranked_row(ranked, findings) for ranked in shown]
-    print_table(rows, console, left=(0, 6))
+    print_table(rows, console, left=(0, 7))
     left_out = len(findings.ranking) - len(shown)
     if left_out:
         console.print(f"and {left_out} more")
     console.print()
-    for line in findings.reasons:
+    for line in [*findings.reasons, *length_lines(findings)]:
         console.print(one_line(line), soft_wrap=True)
+
+
+def length_lines(findings: Findings) -> Iterator[str]:
+    """What transcribe does with recordings whose length it knows."""
+    for windows, ranked in findings.by_windows:
+        recording = "1 window" if windows == 1 else f"{windows} windows"
+        yield f"a recording of {recording}: {ranked.candidate.label}, {ranked.ratio:.2f} x"
 
 
 def print_plan(findings: Findings, console: Console) -> None:
@@ -101,6 +111,7 @@ def _ranked_row(ranked: Ranked, findings: Findings) -> tuple[str, ...]:
         core_list(entry.lane.draft_cores) if entry.drafter else "",
         f"{ranked.tokens_per_second:.0f}",
         f"{ranked.ratio:.2f}",
+        f"{ranked.least:.2f}" if ranked.ratio > 1 else "",
         f"{ranked.slower:.0%}",
         "chosen" if ranked is findings.chosen else "" if entry.elastic else "lends no cores",
     )
@@ -180,6 +191,13 @@ def notes(costs: CostModel) -> Iterator[str]:
         yield f"this machine is noisy: repeats spread by +-{costs.noise:.0%}, the figures are rough"
     elif costs.noise:
         yield f"repeats spread by +-{costs.noise:.0%}"
+    spreads = [spread for lane in costs.lanes for spread in lane.spreads]
+    low, high = min(s.low for s in spreads), max(s.high for s in spreads)
+    if low < 1 or high > 1:
+        yield (
+            f"their medians may be off by {low - 1:+.0%} to {high - 1:+.0%}: a plan is only taken "
+            "for faster than the target alone where it is so at the wrong ends, too"
+        )
 
 
 def print_table(

@@ -16,6 +16,7 @@ __all__ = [
     "Tracer",
     "WindowTrace",
     "as_json",
+    "in_pieces",
     "perfect",
     "read_traces",
     "recordings_from_json",
@@ -81,6 +82,15 @@ def perfect(seconds: float, tokens: int) -> WindowTrace:
 
 Recordings = Sequence[Sequence[WindowTrace]]
 """The windows of each recording."""
+
+
+def in_pieces(recordings: Recordings, windows: int) -> Recordings:
+    """The same audio as recordings of so many windows each; what is left over is left out, unless
+    it is all there is.
+    """
+    found = [window for recording in recordings for window in recording]
+    pieces = [found[first : first + windows] for first in range(0, len(found), windows)]
+    return [piece for piece in pieces if len(piece) == windows] or pieces
 
 
 def shipped(target: str, drafter: str | None) -> Recordings:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from as2d_cli.decoding.plan import Machine, Plan, PlanRequest, make_plan, named_cores, this_machine
+from as2d_cli.decoding.plan import (
+    Machine,
+    Plan,
+    PlanRequest,
+    make_plan,
+    named_cores,
+    this_machine,
+    windows_of,
+)
 from as2d_cli.errors import As2dError
+from as2d_cli.profile.alignment import in_pieces
 from as2d_cli.profile.costs import CostModel
 from as2d_cli.profile.planner import Candidate, Ranked, best, candidates, rank
 from as2d_cli.profile.profiles import BundleFolder, Profile, Profiles, key_of
 
 __all__ = ["BundleStore", "fitting", "plan_by_profile", "plan_with"]
+
+_FEW = 5
+"""Windows from which on a recording counts as long."""
 
 
 class BundleStore(Protocol):
@@ -36,7 +48,7 @@ def plan_by_profile(request: PlanRequest, store: BundleStore) -> Plan:
         return ruled
     profile, why = _profile(request, store)
     if profile is None:
-        return replace(ruled, why=f"{ruled.why}: {why}")
+        return replace(ruled, why=f"{ruled.why}: {why}") if why else ruled
     return plan_with(profile, request, machine)
 
 
@@ -47,16 +59,30 @@ def plan_with(profile: Profile, request: PlanRequest, machine: Machine) -> Plan:
     if not recordings:
         return replace(ruled, why=f"{ruled.why}: there is no speech to compare on")
     costs = profile.costs
-    ranking = rank(candidates([costs]), {None: recordings, costs.drafter: recordings})
-    able = fitting(ranking, request, machine)
-    if not able:
+    fits = fitting(request, machine)
+    entries = list(candidates([costs]))
+    if request.seconds is not None:
+        count = windows_of(request.seconds)
+        recordings = in_pieces(recordings, count)
+        if request.method == "auto" and request.windows is None:
+            # A batch of more than there are is the same as of these.
+            entries = [entry for entry in entries if entry.windows <= count]
+    if not any(map(fits, entries)):
         return replace(ruled, why=f"{ruled.why}: nothing like it was measured")
-    chosen = best(able)
-    return replace(chosen.candidate.plan(_why(costs, chosen)), pin=ruled.pin)
+    # The target alone is what all others are compared with, whether it was asked for or not.
+    alone = fitting(replace(request, method="target", budget=None, windows=None), machine)
+    bases = [e for e in entries if alone(e)] or [e for e in entries if e.method == "target"]
+    compared = [entry for entry in entries if fits(entry) or entry in bases]
+    ranking = rank(compared, {None: recordings, costs.drafter: recordings})
+    chosen = best([ranked for ranked in ranking if fits(ranked.candidate)])
+    plan = replace(chosen.candidate.plan(_why(costs, chosen)), pin=ruled.pin)
+    if request.method != "auto" or request.seconds is not None or plan.method != "as2d":
+        return plan
+    return replace(plan, least_windows=_least_windows(chosen.candidate, profile))
 
 
-def fitting(ranking: Sequence[Ranked], request: PlanRequest, machine: Machine) -> list[Ranked]:
-    """Those that do what is asked for, in the same order.
+def fitting(request: PlanRequest, machine: Machine) -> Callable[[Candidate], bool]:
+    """Whether a plan does what is asked for.
 
     Raises:
         As2dError: status USAGE; a list of cores is wrong.
@@ -64,7 +90,8 @@ def fitting(ranking: Sequence[Ranked], request: PlanRequest, machine: Machine) -
     target = named_cores(request.target_cores, "--target-cores", machine)
     draft = named_cores(request.draft_cores, "--draft-cores", machine)
     elastic = request.pin and machine.can_pin
-    most = machine.granted if request.threads is None else min(machine.granted, request.threads)
+    most = machine.most_threads
+    most = most if request.threads is None else min(most, request.threads)
 
     def fits(entry: Candidate) -> bool:
         lane, drafts = entry.lane, entry.method == "as2d"
@@ -79,19 +106,38 @@ def fitting(ranking: Sequence[Ranked], request: PlanRequest, machine: Machine) -
             and (request.budget is None or entry.method == "target" or request.budget == size)
         )
 
-    return [ranked for ranked in ranking if fits(ranked.candidate)]
+    return fits
+
+
+def _least_windows(chosen: Candidate, profile: Profile) -> int:
+    """How many windows a recording must have for drafts to gain anything on it.
+
+    Against the target on the same cores while the drafter rests: the lanes are shared out before a
+    recording's length is known.
+    """
+    alone = replace(chosen, method="target", budget=0, windows=1)
+    for windows in range(1, _FEW):
+        recordings = in_pieces(profile.recordings(), windows)
+        ranking = rank([chosen, alone], {None: recordings, chosen.drafter: recordings})
+        if best(ranking).candidate is chosen:
+            return windows
+    return _FEW
 
 
 def _profile(request: PlanRequest, store: BundleStore) -> tuple[Profile | None, str]:
-    """What was measured with these models."""
+    """What was measured with these models, and if there is nothing, what is to be said of it.
+
+    Nothing, where the models are not here: they are fetched next, which is told, too.
+    """
     names = [request.target] + ([request.drafter] if request.drafter else [])
     try:
-        bundles = [store.find(name) for name in names if name]
+        found = [store.find(name) for name in names if name]
     except As2dError:
-        return None, "its models are not here"
-    if not bundles or None in bundles:
-        return None, "its models are not here yet"
-    target, *drafters = [bundle for bundle in bundles if bundle is not None]
+        return None, ""
+    bundles = [bundle for bundle in found if bundle is not None]
+    if not bundles or len(bundles) < len(found):
+        return None, ""
+    target, *drafters = bundles
     return Profiles(store.cache).load(key_of(target, drafters[0] if drafters else None))
 
 

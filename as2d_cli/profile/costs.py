@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from as2d_cli.decoding.costs import RunCosts
+from as2d_cli.profile.spread import Spread
 
 __all__ = ["FORMAT", "CostModel", "DraftCosts", "LaneCosts", "Line", "TargetCosts"]
 
-FORMAT = "as2d-costs-1"
+FORMAT = "as2d-costs-2"
+
+_EXACT = Spread()
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,10 @@ class Line:
 
     def __call__(self, audio_seconds: float) -> float:
         return self.base + self.per_second * audio_seconds
+
+    def times(self, factor: float) -> Line:
+        """The line of so many times the seconds."""
+        return Line(self.base * factor, self.per_second * factor)
 
     @classmethod
     def through(cls, points: Mapping[float, float]) -> Line:
@@ -48,11 +55,16 @@ class TargetCosts:
         encode: of the encoder.
         steps: of a forward by its rows, ascending, all of one window.
         window: more of a forward for each further window that it has rows of.
+        encode_spread, step_spread: how far encoder and steps may be off.
+        window_most: what `window` may be at the most.
     """
 
     encode: Line
     steps: Mapping[int, float]
     window: float = 0.0
+    encode_spread: Spread = _EXACT
+    step_spread: Spread = _EXACT
+    window_most: float = 0.0
 
     def step(self, rows: int, windows: int = 1) -> float:
         """Seconds of a forward. Between two measured numbers of rows it is a straight line; below
@@ -60,6 +72,23 @@ class TargetCosts:
         machine a larger step may have seemed the cheaper one. As `CostCurve` of the engine.
         """
         return self._table(rows) + self.window * (windows - 1)
+
+    def lowest(self) -> TargetCosts:
+        """All as little as it may be; what a further window costs stays."""
+        return self._times(self.encode_spread.low, self.step_spread.low, self.window)
+
+    def highest(self) -> TargetCosts:
+        """All as much as it may be."""
+        most = max(self.window, self.window_most)
+        return self._times(self.encode_spread.high, self.step_spread.high, most)
+
+    def dearest_windows(self) -> TargetCosts:
+        """A further window costs as much as it may."""
+        return replace(self, window=max(self.window, self.window_most))
+
+    def _times(self, encode: float, step: float, window: float) -> TargetCosts:
+        steps = {rows: step * seconds for rows, seconds in self.steps.items()}
+        return TargetCosts(self.encode.times(encode), steps, window)
 
     def _table(self, rows: int) -> float:
         counts, seconds = self._points
@@ -78,10 +107,20 @@ class TargetCosts:
 
 @dataclass(frozen=True)
 class DraftCosts:
-    """Seconds of the drafter's work; a token is one of the target's."""
+    """Seconds of the drafter's work; a token is one of the target's. Spreads: how far each may be
+    off.
+    """
 
     encode: Line
     token: float
+    encode_spread: Spread = _EXACT
+    token_spread: Spread = _EXACT
+
+    def highest(self) -> DraftCosts:
+        """All as much as it may be."""
+        return DraftCosts(
+            self.encode.times(self.encode_spread.high), self.token * self.token_spread.high
+        )
 
 
 @dataclass(frozen=True)
@@ -112,6 +151,32 @@ class LaneCosts:
             return None
         rows = sorted(set(self.beside.steps) & set(self.own.steps))
         return sum(self.beside.steps[n] for n in rows) / sum(self.own.steps[n] for n in rows)
+
+    @property
+    def spreads(self) -> list[Spread]:
+        """Of all its costs."""
+        targets = [costs for costs in (self.alone, self.own, self.beside) if costs is not None]
+        drafts = [costs for costs in (self.draft, self.draft_beside) if costs is not None]
+        return [
+            *(spread for costs in targets for spread in (costs.encode_spread, costs.step_spread)),
+            *(spread for costs in drafts for spread in (costs.encode_spread, costs.token_spread)),
+        ]
+
+    def lowest(self) -> LaneCosts:
+        """A target alone that takes as little as it may."""
+        return replace(self, alone=self.alone.lowest())
+
+    def highest(self) -> LaneCosts:
+        """Everything takes as much as it may."""
+        return LaneCosts(
+            self.target_cores,
+            self.draft_cores,
+            self.alone.highest(),
+            self.own and self.own.highest(),
+            self.beside and self.beside.highest(),
+            self.draft and self.draft.highest(),
+            self.draft_beside and self.draft_beside.highest(),
+        )
 
     def run_costs(self) -> RunCosts:
         """What the engine's budget policy needs of it."""
@@ -185,8 +250,20 @@ def _target(data: Mapping[str, Any]) -> TargetCosts:
     steps = {int(rows): float(seconds) for rows, seconds in data["steps"].items()}
     if not steps or min(steps.values()) <= 0:
         raise TypeError("steps that cannot be")
-    return TargetCosts(Line(**data["encode"]), steps, float(data["window"]))
+    return TargetCosts(
+        Line(**data["encode"]),
+        steps,
+        float(data["window"]),
+        Spread(**data["encode_spread"]),
+        Spread(**data["step_spread"]),
+        float(data["window_most"]),
+    )
 
 
 def _draft(data: Mapping[str, Any]) -> DraftCosts:
-    return DraftCosts(Line(**data["encode"]), float(data["token"]))
+    return DraftCosts(
+        Line(**data["encode"]),
+        float(data["token"]),
+        Spread(**data["encode_spread"]),
+        Spread(**data["token_spread"]),
+    )

@@ -21,6 +21,10 @@ def document(findings: Findings) -> dict[str, Any]:
         "windows": findings.windows,
         "ranking": [_ranked(ranked) for ranked in findings.ranking],
         "chosen": _ranked(findings.chosen),
+        "by_windows": [
+            {"windows": windows, "chosen": _ranked(chosen)}
+            for windows, chosen in findings.by_windows
+        ],
         "reasons": list(findings.reasons),
     }
 
@@ -61,5 +65,6 @@ def _ranked(ranked: Ranked) -> dict[str, Any]:
         "tokens": ranked.outcome.tokens,
         "tokens_per_second": ranked.tokens_per_second,
         "ratio": ranked.ratio,
+        "least_ratio": ranked.least,
         "slower_share": ranked.slower,
     }

@@ -15,7 +15,8 @@ Layout = tuple[tuple[int, ...], tuple[int, ...]]
 def layouts(machine: Machine, *, drafter: bool) -> list[Layout]:
     """The likeliest first: what the rules choose, then what could be better than that.
 
-    Lanes of their own share no core, so that one core is one lane's.
+    Lanes of their own share no core, so that one core is one lane's; second threads of a core count
+    as cores of their own.
 
     Args:
         drafter: there is one.
@@ -24,7 +25,9 @@ def layouts(machine: Machine, *, drafter: bool) -> list[Layout]:
     return [
         (target, draft)
         for target, draft in found
-        if target and not set(target) & set(draft) and len(target) + len(draft) <= machine.granted
+        if target
+        and not set(target) & set(draft)
+        and len(target) + len(draft) <= machine.most_threads
     ]
 
 
@@ -41,6 +44,10 @@ def _all(machine: Machine, drafter: bool) -> Iterator[Layout]:
     while width > 0:
         yield whole[:width], ()
         width //= 2
+    if drafter and machine.siblings:
+        # Second threads are in no rule: see `Machine`. Whether a drafter gains anything on one,
+        # beside a target that has all the cores, is measured last.
+        yield whole, machine.siblings[-1:]
 
 
 def _splits(machine: Machine) -> Iterator[Layout]:

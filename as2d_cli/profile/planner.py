@@ -85,12 +85,15 @@ class Ranked:
         outcome: over all recordings.
         ratio: throughput over that of the target alone on the cores that suit it best.
         slower: share of the recordings that take longer than with that.
+        least: `ratio` where all costs are at those ends of their spreads that speak against it;
+            where already `ratio` is no gain it is not worked out, and the same.
     """
 
     candidate: Candidate
     outcome: Outcome
     ratio: float
     slower: float
+    least: float
 
     @property
     def tokens_per_second(self) -> float:
@@ -122,27 +125,33 @@ def rank(entries: Iterable[Candidate], recordings: Mapping[str | None, Recording
             audio, or of audio of one kind.
     """
     found = [(entry, _runs(entry, recordings)) for entry in entries]
-    lonely = [runs for entry, runs in found if entry.method == "target"]
-    base = min(lonely, key=lambda runs: _pooled(runs).seconds, default=None)
+    lonely = [pair for pair in found if pair[0].method == "target"]
+    base = min(lonely, key=lambda pair: _pooled(pair[1]).seconds, default=None)
     ranked = []
     for entry, runs in found:
         pooled = _pooled(runs)
-        ratio, slower = 1.0, 0.0
+        ratio, slower, least = 1.0, 0.0, 1.0
         if base is not None:
-            own = pooled.tokens / pooled.seconds
-            alone = _pooled(base)
-            ratio = own * alone.seconds / alone.tokens
-            if len(base) == len(runs):
-                late = [a.seconds > b.seconds for a, b in zip(runs, base, strict=True)]
+            ratio = least = _ratio(pooled, _pooled(base[1]))
+            if len(base[1]) == len(runs):
+                late = [a.seconds > b.seconds for a, b in zip(runs, base[1], strict=True)]
                 slower = statistics.fmean(late)
-        ranked.append(Ranked(entry, pooled, ratio, slower))
+            if ratio > 1:
+                least = _least(entry, base[0], recordings)
+        ranked.append(Ranked(entry, pooled, ratio, slower, least))
     return sorted(ranked, key=lambda r: -r.tokens_per_second)
 
 
 def best(ranking: Sequence[Ranked]) -> Ranked:
-    """The first, or the simplest of those that are as good as it."""
-    first = ranking[0]
-    as_good = [r for r in ranking if r.tokens_per_second >= (1 - _CLOSE) * first.tokens_per_second]
+    """The first whose gain over the target alone is sure, or the simplest of those as good as it.
+
+    A gain that the measurements' own spread could have made is none. Where the target alone is not
+    among them, nothing is held against it.
+    """
+    alone = any(r.candidate.method == "target" for r in ranking)
+    able = [r for r in ranking if not alone or r.candidate.method == "target" or r.least > 1]
+    first = able[0]
+    as_good = [r for r in able if r.tokens_per_second >= (1 - _CLOSE) * first.tokens_per_second]
     return min(as_good, key=lambda r: (r.candidate.method != "target", -r.tokens_per_second))
 
 
@@ -152,6 +161,16 @@ def reasons(ranking: Sequence[Ranked], chosen: Ranked) -> list[str]:
         f"{chosen.candidate.label} is {_times(chosen.ratio)} the target alone: "
         f"{chosen.tokens_per_second:.0f} tokens/s"
     ]
+    unsure = ranking[0]
+    if unsure.ratio > chosen.ratio and unsure.least <= 1:
+        lines.append(
+            f"{unsure.candidate.label} might be {_times(unsure.ratio)} the target alone, but by "
+            f"the spread of what was measured perhaps only {unsure.least:.2f} x: no sure gain"
+        )
+    elif chosen.candidate.method != "target":
+        lines.append(
+            f"by the spread of what was measured that is {chosen.least:.2f} x at the least"
+        )
     drafting = next((r for r in ranking if r.candidate.method == "as2d"), None)
     if chosen.candidate.method != "as2d" and drafting is not None:
         contention = drafting.candidate.lane.contention
@@ -183,6 +202,25 @@ def reasons(ranking: Sequence[Ranked], chosen: Ranked) -> list[str]:
 def _runs(entry: Candidate, recordings: Mapping[str | None, Recordings]) -> list[Outcome]:
     known = recordings.get(entry.drafter) or recordings[None]
     return [simulate(windows, entry.setup(), entry.costs, entry.lane) for windows in known]
+
+
+def _least(entry: Candidate, base: Candidate, recordings: Mapping[str | None, Recordings]) -> float:
+    """The ratio at the ends of all spreads that speak against `entry`.
+
+    Where both have the same cores, what the target takes alone is the same for both, whatever it
+    is.
+    """
+    dear = entry.lane.highest()
+    if entry.lane is base.lane:
+        against, dear = base, replace(dear, alone=entry.lane.alone.dearest_windows())
+    else:
+        against = replace(base, lane=base.lane.lowest())
+    own = replace(entry, lane=dear)
+    return _ratio(_pooled(_runs(own, recordings)), _pooled(_runs(against, recordings)))
+
+
+def _ratio(own: Outcome, alone: Outcome) -> float:
+    return own.tokens / own.seconds * alone.seconds / alone.tokens
 
 
 def _pooled(runs: Sequence[Outcome]) -> Outcome:

@@ -16,11 +16,12 @@ from as2d_cli.catalog import Bundle, Catalogue
 from as2d_cli.decoding import Engine, Plan
 from as2d_cli.decoding.plan import Machine, PlanRequest, this_machine
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.profile.alignment import Recordings, perfect, read_traces, trace_of
+from as2d_cli.profile.alignment import Recordings, in_pieces, perfect, read_traces, trace_of
 from as2d_cli.profile.choose import fitting
 from as2d_cli.profile.costs import CostModel
+from as2d_cli.profile.fit import Heard
 from as2d_cli.profile.layouts import Layout, layouts
-from as2d_cli.profile.measure import Effort, Heard, Measured, Subject, Watch, measure
+from as2d_cli.profile.measure import Effort, Measured, Subject, Watch, measure
 from as2d_cli.profile.planner import Ranked, best, candidates, rank, reasons
 from as2d_cli.profile.profiles import Profile, Profiles, key_of
 from as2d_cli.tasks.interrupt import interruptible
@@ -29,6 +30,9 @@ from as2d_cli.tasks.models import check_drafter
 from as2d_cli.text.whisper_prompt import prompt
 
 __all__ = ["Findings", "ProfileRequest", "ranked", "run_profile"]
+
+_LENGTHS = (1, 2, 4, 8)
+"""Windows of recordings that a plan is told for."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class Findings:
         chosen: the plan that won.
         reasons: why, in sentences.
         windows: of speech, that the plans were compared on.
+        by_windows: the plan that wins on recordings of so many windows each.
         file: where it is kept, or None.
     """
 
@@ -67,6 +72,7 @@ class Findings:
     chosen: Ranked
     reasons: Sequence[str]
     windows: int
+    by_windows: Sequence[tuple[int, Ranked]] = ()
     file: Path | None = None
 
     def plan(self) -> Plan:
@@ -124,7 +130,9 @@ def run_profile(
         for p in (profile, *others)
     }
     models = [p.costs for p in (profile, *others)]
-    return replace(ranked(models, found_by, machine), file=file)
+    findings = ranked(models, found_by, machine)
+    lengths = [(windows, _chosen_for(windows, models, found_by, machine)) for windows in _LENGTHS]
+    return replace(findings, by_windows=lengths, file=file)
 
 
 def ranked(
@@ -138,9 +146,21 @@ def ranked(
     first = recordings[models[0].drafter]
     ranking = rank(candidates(models), {None: first, **recordings})
     # Of all that was compared, what can be had here. The target on all cores always can.
-    chosen = best(fitting(ranking, PlanRequest(drafter="any"), machine))
+    fits = fitting(PlanRequest(drafter="any"), machine)
+    chosen = best([r for r in ranking if fits(r.candidate)])
     windows = sum(len(recording) for recording in first)
     return Findings(models[0], ranking, chosen, reasons(ranking, chosen), windows)
+
+
+def _chosen_for(
+    windows: int,
+    models: Sequence[CostModel],
+    recordings: Mapping[str | None, Recordings],
+    machine: Machine,
+) -> Ranked:
+    """What wins on recordings of so many windows."""
+    pieces = {drafter: in_pieces(found, windows) for drafter, found in recordings.items()}
+    return ranked(models, pieces, machine).chosen
 
 
 def _others(

@@ -96,6 +96,7 @@ class PlanFace(Protocol):
     def windows(self) -> int: ...
     @property
     def why(self) -> str: ...
+    def drafts(self, seconds: float | None, /) -> bool: ...
 
 
 class Voice(Protocol):
@@ -248,11 +249,17 @@ def open_voice(backend: Backend, monitor: Monitor, *, offline: bool) -> Voice | 
         return None
 
 
-def make_plan(request: ModelRequest, backend: Backend, language: str | None = None) -> PlanFace:
+def make_plan(
+    request: ModelRequest,
+    backend: Backend,
+    language: str | None = None,
+    seconds: float | None = None,
+) -> PlanFace:
     """How the two lanes share the cores.
 
     Args:
         language: code of what is spoken, if that is known; for the choice of a drafter.
+        seconds: of each recording, if that is known.
 
     Raises:
         As2dError: status USAGE; the cores asked for are not there.
@@ -271,6 +278,7 @@ def make_plan(request: ModelRequest, backend: Backend, language: str | None = No
             target=request.target,
             drafter=name,
             costs=request.costs,
+            seconds=seconds,
         )
     )
 

@@ -154,7 +154,8 @@ def transcribe(
     """
     results: list[Transcript] = []
     # First: a wrong option is told before any input is looked at.
-    plan = make_plan(request, backend, options.language)
+    one = len(sources) == 1
+    plan = make_plan(request, backend, options.language, 0.0 if one else None)
     left_out = 0
     with ExitStack() as stack:
         models: Models | None = None
@@ -175,6 +176,8 @@ def transcribe(
                 if source.live:
                     monitor.notice(f"{audio.name}: recording until Ctrl-C")
                 if models is None:
+                    if one and not source.live:  # what is spoken now comes window by window
+                        plan = make_plan(request, backend, options.language, audio.length)
                     opening = open_models(
                         request,
                         plan,
@@ -333,7 +336,7 @@ class _Transcription:
         started = False
         try:
             first = self._first_sound(feeder)
-            draft = self._settle_language(first)
+            draft = self._settle_language(first) and self._models.plan.drafts(self._audio.length)
             started = True
             self._sink.begin(self._info)
             if first is not None:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from as2d_cli.decoding.plan import Machine, Plan, PlanRequest, this_machine
+from as2d_cli.audio.windows import RATE, WINDOW
+from as2d_cli.decoding.plan import (
+    WINDOW_SECONDS,
+    Machine,
+    Plan,
+    PlanRequest,
+    machine_of,
+    this_machine,
+    windows_of,
+)
 from as2d_cli.decoding.plan import make_plan as make_plan_of
 from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.machine import read_machine
 from as2d_cli.methods import METHODS, needs_drafter
+from as2d_cli.profile.layouts import layouts
+from tests.machine import trees
 
 LAPTOP = Machine(((0, 1, 2, 3, 4, 5, 6, 7),))
 PHONE_4_4 = Machine(((4, 5, 6, 7), (0, 1, 2, 3)))
@@ -206,4 +221,60 @@ def test_wrong_lists_are_refused_by_name(text: str, problem: str) -> None:
 def test_this_machine_has_the_cores_of_its_mask() -> None:
     import os
 
-    assert set(this_machine().cores) == os.sched_getaffinity(0)
+    machine = this_machine()
+    assert {*machine.cores, *machine.siblings} == os.sched_getaffinity(0)
+
+
+def test_second_threads_of_a_core_are_in_no_rule(tmp_path: Path) -> None:
+    siblings = [f"{core % 4},{core % 4 + 4}" for core in range(8)]
+    machine = machine_of(read_machine(trees.cores(tmp_path, 8, siblings=siblings), "0-7"))
+    assert (machine.cores, machine.siblings) == ((0, 1, 2, 3), (4, 5, 6, 7))
+    plan = make_plan("as2d", machine=machine)
+    assert (plan.target_cores, plan.draft_cores) == ((0, 1, 2), (3,))
+    for method in METHODS:
+        plan = make_plan(method, machine=machine)
+        assert {*plan.target_cores, *plan.draft_cores} <= {0, 1, 2, 3}
+    named = make_plan("as2d", None, "0-3", "7", machine=machine)
+    assert (named.target_cores, named.draft_cores) == ((0, 1, 2, 3), (7,)), "by name they are had"
+
+
+def test_whether_a_drafter_gains_by_a_second_thread_is_measured(tmp_path: Path) -> None:
+    siblings = ["0-1", "0-1", "2-3", "2-3"]
+    machine = machine_of(read_machine(trees.cores(tmp_path, 4, siblings=siblings), "0-3"))
+    assert machine.cores == (0, 2)
+    assert layouts(machine, drafter=True) == [
+        ((0, 2), ()),
+        ((0,), (2,)),
+        ((0,), ()),
+        ((0, 2), (3,)),
+    ]
+    assert all(set(cores) <= {0, 2} for cores, _ in layouts(machine, drafter=False))
+    half = replace(machine, quota=1.0)
+    assert layouts(half, drafter=True) == [((0,), ())], "a quota counts threads, wherever they are"
+
+
+def test_hybrid_cores_of_one_and_of_two_threads(tmp_path: Path) -> None:
+    siblings = [f"{core // 2 * 2}-{core // 2 * 2 + 1}" for core in range(4)] + ["4", "5"]
+    khz = [5_100_000] * 4 + [3_700_000] * 2
+    facts = read_machine(trees.cores(tmp_path, 6, max_khz=khz, siblings=siblings), "0-5")
+    machine = machine_of(facts)
+    assert machine.clusters == ((0, 2), (4, 5))
+    assert machine.siblings == (1, 3)
+
+
+def test_a_head_has_nothing_to_gain_on_one_window_where_cores_are_few() -> None:
+    head = PlanRequest(shares_encoder=True)
+    plan = make_plan_of(head, TWO)
+    assert (plan.method, plan.windows) == ("as2d", 3)
+    assert not plan.drafts(30) and plan.drafts(31) and plan.drafts(None)
+    one = make_plan_of(replace(head, seconds=30), TWO)
+    assert (one.method, one.target_cores) == ("target", (0, 1))
+    assert make_plan_of(replace(head, seconds=31), TWO).method == "as2d"
+    assert make_plan_of(replace(head, seconds=5), LAPTOP).method == "as2d"
+    forced = make_plan_of(replace(head, method="as2d", seconds=5), TWO)
+    assert forced.method == "as2d" and forced.drafts(5), "who asks for drafts gets them"
+
+
+def test_windows_of_a_recording() -> None:
+    assert WINDOW_SECONDS * RATE == WINDOW
+    assert [windows_of(seconds) for seconds in (0, 30, 30.1, 60, 90.5)] == [1, 1, 2, 2, 4]

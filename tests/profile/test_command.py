@@ -18,6 +18,7 @@ from as2d_cli.profile.costs import CostModel
 from as2d_cli.profile.document import document
 from as2d_cli.profile.plan_file import SavedPlan, as_json
 from as2d_cli.profile.session import Findings, ranked
+from as2d_cli.profile.spread import Spread
 from tests.fakes import Script, run_cli, tone, write_wav
 from tests.profile.material import costs, target
 from tests.profile.test_files import PLAN
@@ -53,11 +54,41 @@ def test_a_report_has_costs_ranking_and_what_to_do() -> None:
     assert "target, drafter works  0" in text
     assert "whisper-base with x, 2026-01-02T03:04:05+00:00" in text
     assert "beside a working drafter the target's steps take 1.00 x as long" in text
-    assert re.search(r"as2d x \d+ +0 +1 +\d+ +[1-9]\.\d\d +0%  chosen", text)
+    assert re.search(r"as2d x \d+ +0 +1 +\d+ +([1-9]\.\d\d) +\1 +0%  chosen", text)
     assert re.search(r"target +0-1 +\d+ +1\.00", text)
     assert "lends no cores" in text
     assert "best: --method as2d --drafter x --budget" in text
     assert "--target-cores 0 --draft-cores 1" in text
+
+
+def test_a_gain_that_noise_could_have_made_is_shown_as_such() -> None:
+    shown = findings().costs
+    spread = Spread(0.4, 2.5)
+    lanes = tuple(
+        replace(
+            lane,
+            alone=replace(lane.alone, step_spread=spread, encode_spread=spread),
+            beside=lane.beside and replace(lane.beside, step_spread=spread, encode_spread=spread),
+        )
+        for lane in shown.lanes
+    )
+    text = printed(findings(replace(shown, lanes=lanes)))
+    assert re.search(r"target +0-1 +\d+ +1\.00 +0%  chosen", text)
+    assert re.search(r"as2d x \d+ might be .* perhaps only 0\.\d\d x: no sure gain", text)
+    assert "their medians may be off by -60% to +150%" in text
+    assert "best: --method target" in text
+    assert "medians" not in printed(findings())
+
+
+def test_plans_for_recordings_of_a_known_length_are_told() -> None:
+    told = replace(findings(), by_windows=[(1, findings().chosen), (8, findings().chosen)])
+    text = printed(told)
+    assert re.search(
+        r"a recording of 1 window: as2d x \d+.*, 3\.\d\d x\na recording of 8 win", text
+    )
+    whole = document(told)
+    assert [entry["windows"] for entry in whole["by_windows"]] == [1, 8]
+    assert whole["by_windows"][0]["chosen"]["least_ratio"] > 1
 
 
 def test_noise_is_admitted() -> None:
@@ -137,11 +168,35 @@ def test_plan_options_reach_the_plan(clip: str) -> None:
     script = Script()
     args = ["--threads", "3", "--no-pin", "--target-cores", "0", "--draft-cores", "1"]
     assert run_cli("transcribe", *args, clip, script=script).status == 0
-    (asked,) = script.asked
+    # Before any input is looked at, and when its length is known.
+    first, asked = script.asked
+    assert (first.seconds, asked.seconds) == (0.0, 2.0)
+    assert asked == replace(first, seconds=2.0)
     assert (asked.threads, asked.pin, asked.target_cores, asked.draft_cores) == (3, False, "0", "1")
     assert (asked.target, asked.drafter) == ("whisper-base", "whisper-tiny.en")
     ran = run_cli("transcribe", "--threads", "0", clip)
     assert (ran.status, ran.stderr) == (2, "as2d: --threads 0 is out of range; choose 1 to 1024\n")
+
+
+def test_a_recording_too_short_for_drafts_is_the_targets_alone(clip: str, tmp_path: Path) -> None:
+    write_wav(tmp_path / "long.wav", tone(65))
+    script = Script(least_windows=2)
+    ran = run_cli("transcribe", clip, "long.wav", "--output", "out/", script=script)
+    assert ran.status == 0, ran.stderr
+    assert [entry for entry in script.log if entry[0] == "start"] == [
+        ("start", False),
+        ("start", True),
+    ]
+    (asked,) = script.asked
+    assert asked.seconds is None, "one plan for several recordings"
+
+
+def test_only_the_part_that_is_wanted_counts(clip: str) -> None:
+    write_wav(Path("long.wav"), tone(65))
+    script = Script()
+    part = ["--start", "5", "--end", "25", "long.wav"]
+    assert run_cli("transcribe", *part, script=script).status == 0
+    assert script.asked[-1].seconds == pytest.approx(20)
 
 
 def test_a_saved_plan_is_what_transcribe_does(clip: str) -> None:
@@ -150,7 +205,7 @@ def test_a_saved_plan_is_what_transcribe_does(clip: str) -> None:
     )
     script = Script()
     assert run_cli("transcribe", "--plan", "plan.json", clip, script=script).status == 0
-    (asked,) = script.asked
+    asked = script.asked[-1]
     assert (asked.method, asked.budget, asked.target_cores) == ("as2d", 12, "1,0")
     assert asked.costs == PLAN.costs
     ran = run_cli("transcribe", "--plan", "none.json", clip)

@@ -72,7 +72,7 @@ def test_other_machines_and_models_have_profiles_of_their_own(tmp_path: Path) ->
         assert profiles.load(KEY | {name: "another"}) == (None, "nothing was measured here")
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"format": "as2d-costs-1"}'])
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"format": "as2d-costs-2"}'])
 def test_a_broken_profile_is_as_good_as_none(tmp_path: Path, text: str) -> None:
     profiles = Profiles(tmp_path)
     path = profiles.save(Profile(costs()))
@@ -155,7 +155,7 @@ def test_traces_are_read_back(tmp_path: Path) -> None:
 
 
 def test_traces_came_with_as2d() -> None:
-    for drafter in ("whisper-tiny.en", "moonshine-tiny-en"):
+    for drafter in ("whisper-base-head-en", "whisper-tiny.en", "moonshine-tiny-en"):
         recordings = shipped("whisper-base", drafter)
         windows = [window for recording in recordings for window in recording]
         assert len(windows) >= 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from as2d_cli.profile.alignment import perfect
+from as2d_cli.profile.fit import Heard
 from as2d_cli.profile.layouts import Layout
-from as2d_cli.profile.measure import Effort, Heard, Measured, Subject, measure
+from as2d_cli.profile.measure import Effort, Measured, Subject, measure
+from as2d_cli.profile.room import Room
 from as2d_cli.profile.simulate import Setup, simulate
+from as2d_cli.profile.spread import Spread
 
 STEP, ENCODE, TOKEN, DRAFT_ENCODE = 0.005, 0.2, 0.003, 0.05
 BESIDE, OWN = 2.0, 1.5
@@ -20,15 +23,37 @@ TEXT = list(range(30))
 ROWS = (1, 4, 9)
 
 
+ROOMY = Room(free=lambda: 1 << 40, held=lambda: 0)
+CRAMPED = Room(free=lambda: None, held=lambda: 0)
+
+
+class Machine:
+    """Attributes:
+    open: engines.
+    visits: so far; each begins with steps on lent cores.
+    drift: how much longer all takes, by visits.
+    """
+
+    def __init__(self, drift: Callable[[int], float]) -> None:
+        self.open = self.visits = 0
+        self.drift = drift
+
+
 class FakeEngine:
     """On one core all takes `OWN` times as long; beside a drafter `BESIDE` times as long again."""
 
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    def __init__(self, layout: Layout, machine: Machine) -> None:
+        self.layout, self.machine = layout, machine
         self.asked: list[str] = []
+        self.most_open = 0
 
     def _slow(self, lend: bool) -> float:
-        return 1.0 if lend and len(self.layout[0]) + len(self.layout[1]) > 1 else OWN
+        self.most_open = max(self.most_open, self.machine.open)
+        own = 1.0 if lend and len(self.layout[0]) + len(self.layout[1]) > 1 else OWN
+        return own * self._drift()
+
+    def _drift(self) -> float:
+        return self.machine.drift(self.machine.visits - 1)
 
     def time_encode(
         self, seconds_of_audio: float, repeats: int, *, lend: bool = True, most_seconds: float
@@ -40,21 +65,23 @@ class FakeEngine:
         self, rows: Sequence[int], repeats: int, *, lend: bool = True, most_seconds: float
     ) -> list[list[float]]:
         self.asked.append("steps")
+        self.machine.visits += lend
         # One of them is disturbed.
         return [[_step(count) * self._slow(lend)] * (repeats - 1) + [1.0] for count in rows]
 
     def time_draft(self, samples: Any, language: str, *, lend: bool = True) -> Mapping[str, Any]:
         self.asked.append("draft")
         assert language == "en" and not lend
-        return _draft(1.0)
+        return _draft(self._drift())
 
     def time_together(
         self, rows: Sequence[int], seconds: float, samples: Any, language: str
     ) -> Mapping[str, Any]:
         self.asked.append("together")
+        slow = BESIDE * self._drift()
         stopped = _draft(1.0) | {"complete": False, "tokens": [], "steps": 9.0}
-        steps = [[_step(count) * OWN * BESIDE] * 3 for count in rows]
-        return {"steps": steps, "drafts": [_draft(BESIDE)] * 3 + [stopped]}
+        steps = [[_step(count) * OWN * slow] * 3 for count in rows]
+        return {"steps": steps, "drafts": [_draft(slow)] * 3 + [stopped]}
 
 
 def _step(rows: int) -> float:
@@ -88,15 +115,19 @@ def run(
     *,
     seconds: float = 0.0,
     drafter: str | None = "x",
-    scale: float = 0.8,
+    drift: Callable[[int], float] = lambda visits: 1.0,
+    room: Room = ROOMY,
 ) -> tuple[Measured, list[FakeEngine], Watch]:
     """In a run, steps take 0.8 of what they do where they are timed."""
     engines: list[FakeEngine] = []
+    machine = Machine(drift)
 
     @contextmanager
     def open_engine(layout: Layout) -> Iterator[FakeEngine]:
-        engines.append(FakeEngine(layout))
+        engines.append(FakeEngine(layout, machine))
+        machine.open += 1
         yield engines[-1]
+        machine.open -= 1
 
     def hear(engine: FakeEngine, windows: Sequence[Any], batch: int) -> Heard:
         steps = len(TEXT)
@@ -108,7 +139,7 @@ def run(
 
     watch = Watch()
     subject = Subject(
-        "t", drafter, False, open_engine, hear, np.zeros(11 * 16000, np.float32), "en", 4
+        "t", drafter, False, open_engine, hear, np.zeros(11 * 16000, np.float32), "en", 4, room
     )
     effort = Effort(seconds, ROWS, 8, 2)
     return measure(subject, layouts, effort, watch), engines, watch
@@ -152,22 +183,61 @@ def test_the_clip_and_its_draft_are_handed_on() -> None:
     assert (alone.text, alone.draft) == (TEXT, ())
 
 
-def test_two_layouts_are_measured_however_little_time_there_is() -> None:
+def test_two_layouts_are_measured_twice_however_little_time_there_is() -> None:
     found, engines, watch = run([WHOLE, SPLIT, ONE])
     assert [lane.target_cores for lane in found.costs.lanes] == [(0, 1), (0,)]
-    assert engines[0].asked == ["encode", "encode", "steps"]
-    assert engines[1].asked.count("together") == 1
+    assert engines[0].asked == ["steps", "encode"] * 2
+    assert engines[1].asked.count("together") == 2
+    assert engines[1].asked.count("steps") == 3, "without lent cores every other time"
     assert watch.told == [
         "measuring t with x, up to 3 ways to share the cores",
         "target on 2",
         "target on 1, drafter on 1",
+        "target on 1, drafter on 1",
+        "target on 2",
     ]
 
 
 def test_more_time_is_more_rounds_and_more_layouts() -> None:
     found, engines, _ = run([WHOLE, SPLIT, ONE], seconds=0.5)
     assert len(found.costs.lanes) == 3
-    assert engines[0].asked.count("steps") > 1
+    assert engines[0].asked.count("steps") > 2
+
+
+def test_what_drifts_meets_all_layouts_alike() -> None:
+    """The machine gets slower with every visit; one core stays OWN times as slow as two."""
+    layouts = [WHOLE, ONE]
+
+    def drift(visits: int) -> float:
+        return 1.0 + 0.1 * visits
+
+    found, _, _ = run(layouts, seconds=0.2, drafter=None, drift=drift, room=ROOMY)
+    whole, one = found.costs.lanes
+    assert one.alone.step(9) / whole.alone.step(9) == pytest.approx(OWN, rel=0.05)
+    assert whole.alone.step_spread.high > 1.05, "and is seen in the spread of each"
+    apart, _, _ = run(layouts, seconds=0.2, drafter=None, drift=drift, room=CRAMPED)
+    whole, one = apart.costs.lanes
+    assert one.alone.step(9) / whole.alone.step(9) > 1.2 * OWN
+
+
+def test_models_that_do_not_fit_into_memory_together_are_opened_one_by_one() -> None:
+    _, engines, watch = run([WHOLE, SPLIT], room=CRAMPED)
+    assert watch.told[1:] == ["target on 2"] * 2 + ["target on 1, drafter on 1"] * 2
+    assert [engine.most_open for engine in engines] == [1, 1]
+    _, engines, _ = run([WHOLE, SPLIT], room=ROOMY)
+    assert [engine.most_open for engine in engines] == [2, 2]
+
+
+def test_costs_know_how_far_they_may_be_off() -> None:
+    steady = run([WHOLE, SPLIT])[0].costs.lanes[0].alone
+    assert steady.step_spread == steady.encode_spread == Spread()
+    found = run([WHOLE, SPLIT], drift=lambda visits: (1.0, 1.0, 1.2, 1.2)[visits % 4])[0].costs
+    for lane in found.lanes:
+        spread = lane.alone.step_spread
+        assert spread.low == pytest.approx(1.0 / 1.1, abs=0.1) and spread.low < 0.95
+        assert spread.high > 1.05
+    batch = found.lanes[0].alone
+    assert batch.window_most > batch.window
 
 
 def test_a_noisy_machine_is_admitted() -> None:

@@ -9,12 +9,13 @@ import pytest
 
 from as2d_cli.decoding.plan import Machine, PlanRequest
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.profile.alignment import perfect
+from as2d_cli.profile.alignment import Recordings, in_pieces, perfect
 from as2d_cli.profile.choose import plan_by_profile, plan_with
-from as2d_cli.profile.costs import CostModel
+from as2d_cli.profile.costs import CostModel, LaneCosts
 from as2d_cli.profile.layouts import layouts
-from as2d_cli.profile.planner import best, candidates, rank, reasons
+from as2d_cli.profile.planner import Ranked, best, candidates, rank, reasons
 from as2d_cli.profile.profiles import Profile
+from as2d_cli.profile.spread import Spread
 from tests.profile.material import costs, target, wrong
 
 TWO = Machine(((0, 1),))
@@ -69,6 +70,94 @@ def test_of_equals_the_target_alone_wins() -> None:
     assert best(ranking).candidate.method == "target"
 
 
+def unsure(model: CostModel, low: float, high: float) -> CostModel:
+    """The same with steps that may be off so far, in the lanes with a drafter and without."""
+    spread = Spread(low, high)
+
+    def changed(lane: LaneCosts) -> LaneCosts:
+        alone = replace(lane.alone, step_spread=spread, encode_spread=spread)
+        beside = lane.beside and replace(lane.beside, step_spread=spread, encode_spread=spread)
+        return replace(lane, alone=alone, beside=beside)
+
+    return replace(model, lanes=tuple(map(changed, model.lanes)))
+
+
+def ranking_of(model: CostModel, recordings: Recordings = RIGHT) -> list[Ranked]:
+    return rank(candidates([model]), {None: recordings, "x": recordings})
+
+
+def test_a_gain_within_the_noise_is_none() -> None:
+    certain = best(ranking_of(dear_windows()))
+    assert certain.candidate.method == "as2d" and certain.least == certain.ratio > 1.5
+    little = ranking_of(unsure(dear_windows(), 0.95, 1.05))
+    assert best(little).candidate.label == certain.candidate.label
+    assert 1 < best(little).least < best(little).ratio
+    much = ranking_of(unsure(dear_windows(), 0.4, 2.5))
+    assert much[0].candidate.method == "as2d" and much[0].ratio == pytest.approx(certain.ratio)
+    assert much[0].least < 1
+    assert best(much).candidate.method == "target"
+    told = reasons(much, best(much))
+    assert "might be 3." in told[1] and told[1].endswith("no sure gain")
+
+
+def test_noise_is_nothing_to_who_asks_for_drafts() -> None:
+    profile = Profile(unsure(dear_windows(), 0.4, 2.5), RIGHT)
+    assert plan_with(profile, PlanRequest("as2d", drafter="x"), TWO).method == "as2d"
+    assert plan_with(profile, PlanRequest(drafter="x"), TWO).method == "target"
+
+
+def test_a_batch_on_the_same_cores_shares_their_noise() -> None:
+    """Whatever a step takes, it takes in both; only what a further window costs is to be feared."""
+    alone = replace(costs(), lanes=costs().lanes[:1])
+    chosen = best(ranking_of(unsure(alone, 0.4, 2.5), WRONG))
+    assert chosen.candidate.method == "batched" and chosen.least == chosen.ratio > 1
+    dear = replace(alone.lanes[0], alone=replace(target(), window_most=0.011))
+    chosen = best(ranking_of(replace(alone, lanes=(dear,)), WRONG))
+    assert chosen.candidate.method == "target"
+
+
+def test_a_plan_is_for_as_many_windows_as_there_are() -> None:
+    """A batch gains where there are several windows, and nothing where there is one."""
+    profile = Profile(costs(), WRONG)
+    for seconds, method, budget in [(12, "target", 8), (31, "batched", 2), (250, "batched", 6)]:
+        plan = plan_with(profile, PlanRequest(drafter="x", seconds=seconds), TWO)
+        assert (plan.method, plan.budget) == (method, budget)
+    asked = PlanRequest("batched", budget=4, seconds=12)
+    assert plan_with(profile, asked, TWO).budget == 4, "who asks for it gets it"
+
+
+def test_a_head_has_nothing_to_do_ahead_where_there_is_one_window() -> None:
+    """Its drafts are as slow as the target's text, but it may be a window ahead. Cores are shared
+    before a length is known, so a plan says from how many windows on it drafts.
+    """
+    model = costs(token=0.009, draft_encode=0.06, slower=1.2, shares_encoder=True)
+    lanes = tuple(
+        replace(
+            lane,
+            alone=target(window=0.011),
+            beside=lane.beside and replace(lane.beside, window=0.014),
+        )
+        for lane in model.lanes
+    )
+    profile = Profile(replace(model, lanes=lanes), RIGHT)
+    request = PlanRequest(drafter="x", shares_encoder=True)
+    plan = plan_with(profile, request, TWO)
+    assert plan.method == "as2d"
+    assert plan.least_windows > 1
+    assert not plan.drafts(20) and plan.drafts(30 * plan.least_windows) and plan.drafts(None)
+    alone = plan_with(profile, replace(request, seconds=20), TWO)
+    assert (alone.method, alone.least_windows) == ("target", 1)
+    forced = plan_with(profile, replace(request, method="as2d"), TWO)
+    assert forced.drafts(1), "who asks for drafts gets them"
+
+
+def test_audio_is_cut_into_recordings_of_so_many_windows() -> None:
+    first, second, third = (perfect(10, n) for n in (1, 2, 3))
+    assert in_pieces([[first], [second, third]], 2) == [[first, second]]
+    assert in_pieces([[first], [second, third]], 1) == [[first], [second], [third]]
+    assert in_pieces([[first], [second, third]], 9) == [[first, second, third]]
+
+
 def test_lanes_that_lend_nothing_are_compared_and_never_chosen_by_pinned_threads() -> None:
     ranking = rank(candidates([dear_windows()]), {None: RIGHT, "x": RIGHT})
     assert [r.candidate.elastic for r in ranking].count(False) == 1
@@ -117,7 +206,7 @@ def test_wrong_cores_are_refused_with_a_profile_too() -> None:
     assert caught.value.status == ExitStatus.USAGE
 
 
-def test_without_models_the_rules_decide_and_say_so(tmp_path: Path) -> None:
+def test_without_models_the_rules_decide_and_say_nothing_of_models(tmp_path: Path) -> None:
     class Empty:
         cache = tmp_path
 
@@ -126,7 +215,7 @@ def test_without_models_the_rules_decide_and_say_so(tmp_path: Path) -> None:
 
     plan = plan_by_profile(PlanRequest(target="whisper-base"), Empty())
     assert plan.costs is None
-    assert plan.why == "by rule, not by measurement: its models are not here yet"
+    assert plan.why == "by rule, not by measurement"
 
 
 @pytest.mark.parametrize(

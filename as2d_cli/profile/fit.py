@@ -1,0 +1,93 @@
+"""Makes what was timed piece by piece fit whole runs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from as2d_cli.profile.alignment import perfect
+from as2d_cli.profile.costs import CostModel, LaneCosts, TargetCosts
+from as2d_cli.profile.simulate import Setup, simulate
+from as2d_cli.profile.spread import spread_of
+
+__all__ = ["BATCH", "Heard", "fitted"]
+
+BATCH = 4
+"""Windows decoded at a time, to see what one more of them costs a step."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A run over windows.
+
+    Attributes:
+        texts: by window.
+        steps: forwards after the prompts.
+        seconds: by phase; ``wall`` is all of it.
+    """
+
+    texts: Sequence[Sequence[int]]
+    steps: int
+    seconds: Mapping[str, float]
+
+
+def fitted(
+    costs: CostModel,
+    runs: Sequence[Heard],
+    batches: Sequence[Heard],
+    audio: float,
+    noise: float = 0.0,
+) -> CostModel:
+    """Makes the costs those of a run, by runs of the target alone on the first of the lanes.
+
+    The forwards of a run are earlier in their window than those that were timed, and of other
+    numbers; a run has work that is neither; and one window more in a batch costs something.
+
+    Args:
+        runs, batches: of one window, and of several at a time, all the same.
+        audio: seconds of a window.
+        noise: see `spread_of`.
+    """
+    alone = costs.lanes[0].alone
+    step = statistics.median(run.seconds["decode"] / max(run.steps, 1) for run in runs)
+    scale = step / alone.step(1)
+    rest = statistics.median(
+        run.seconds["wall"] - run.seconds["encode"] - run.seconds["decode"] - run.seconds["prompt"]
+        for run in runs
+    )
+    lanes = tuple(_changed(lane, scale, 0.0, 0.0) for lane in costs.lanes)
+    costs = replace(costs, lanes=lanes, window=max(0.0, rest))
+    window = perfect(audio, len(runs[0].texts[0]))
+    without, with_one = (
+        simulate(
+            [window] * len(batches[0].texts),
+            Setup(0, BATCH),
+            costs,
+            _changed(lanes[0], 1, more, more),
+        ).seconds
+        for more in (0.0, 1.0)
+    )
+    walls = [run.seconds["wall"] for run in batches]
+    wall = statistics.median(walls)
+    # If the batch took as long as it may have, all of that is its windows' doing.
+    more, most = (
+        max(0.0, (taken - without) / (with_one - without)) if with_one > without else 0.0
+        for taken in (wall, wall * spread_of(walls, noise).high)
+    )
+    return replace(costs, lanes=tuple(_changed(lane, 1.0, more, most) for lane in lanes))
+
+
+def _changed(lane: LaneCosts, scale: float, window: float, window_most: float) -> LaneCosts:
+    """With steps of so many times the seconds, and such further windows."""
+
+    def changed(costs: TargetCosts) -> TargetCosts:
+        steps = {rows: scale * seconds for rows, seconds in costs.steps.items()}
+        return replace(costs, steps=steps, window=window, window_most=window_most)
+
+    return replace(
+        lane,
+        alone=changed(lane.alone),
+        own=lane.own and changed(lane.own),
+        beside=lane.beside and changed(lane.beside),
+    )
