@@ -51,6 +51,8 @@ def _remedy(results: Results, rows: Sequence[Row]) -> str:
     contender, interval = results.contenders[best], rows[best].ratio_interval
     if contender.method == "target" or interval is None or interval[0] <= 1:
         return "use --method target"
+    if contender.planned:
+        return "use --method auto"
     drafter = f" --drafter {contender.drafter}" if contender.drafter else ""
     return f"use --method {contender.method}{drafter} --budget {contender.budget}"
 

@@ -10,11 +10,11 @@ from importlib import metadata
 from typing import Any
 
 from as2d_cli import __version__, _native
+from as2d_cli.bench.categories import by_category
 from as2d_cli.bench.measure import Sample
 from as2d_cli.bench.results import Results
 from as2d_cli.bench.session import BenchRequest
 from as2d_cli.bench.summary import Row
-from as2d_cli.bench.units import Unit
 from as2d_cli.cpu import cpu_name
 from as2d_cli.errors import one_line
 from as2d_cli.tasks.models import Model
@@ -53,7 +53,7 @@ def document(
             "baseline": results.contenders[results.baseline].label,
         },
         "contenders": [_contender(results, i) for i in range(len(results.contenders))],
-        "units": [_unit(unit, results.flags.get(i, [])) for i, unit in enumerate(results.units)],
+        "units": [_unit(results, i) for i in range(len(results.units))],
         "samples": [_sample(results, sample) for sample in heard],
         "texts": [
             {
@@ -64,6 +64,7 @@ def document(
             for unit, windows in sorted(results.texts.items())
         ],
         "summary": [row.as_json() for row in rows],
+        "categories": [category.as_json() for category in by_category(results)],
         "spans": [span for sample in heard for span in _spans(results, sample)],
     }
 
@@ -109,7 +110,8 @@ def _contender(results: Results, number: int) -> dict[str, Any]:
     }
 
 
-def _unit(unit: Unit, flags: Sequence[str]) -> dict[str, Any]:
+def _unit(results: Results, number: int) -> dict[str, Any]:
+    unit, planned = results.units[number], results.planned.get(number)
     return {
         "clip": one_line(unit.clip.path.name),
         "window": None if unit.whole else unit.pieces[0].index,
@@ -118,7 +120,9 @@ def _unit(unit: Unit, flags: Sequence[str]) -> dict[str, Any]:
         "language": unit.language,
         "category": unit.clip.category,
         "reference_text": unit.clip.text,
-        "flags": list(flags),
+        "flags": list(results.flags.get(number, [])),
+        "plan": planned and one_line(planned.entrant.label),
+        "plan_is_baseline": number in results.shared,
     }
 
 

@@ -66,8 +66,9 @@ class Seat:
     lost: str | None = None
 
 
-_ALONE = (None, False)
-_PLANNED = ("", True)
+_Key = tuple[object, ...]
+
+_ALONE: _Key = (None, False)
 _ANYTHING = PlanRequest()
 
 
@@ -86,39 +87,38 @@ class Engines:
         target: Model,
         drafters: Mapping[str, Model],
         asked: PlanRequest = _ANYTHING,
-        planned: Any = None,
     ) -> None:
         """Opens nothing yet.
 
         Args:
             asked: what is asked of every plan beside its method.
-            planned: the plan of the contender that has its own.
         """
         self._asked = replace(asked, target=target.id)
-        self._planned = planned
         self._stack = stack
         self._backend = backend
         self._target = target
         self._drafters = drafters
-        self._seats: dict[tuple[str | None, bool], Seat] = {}
+        self._seats: dict[_Key, Seat] = {}
         self.baseline_cores: tuple[int, ...] | None = None
 
-    def of(self, contender: Contender) -> Seat:
+    def of(self, contender: Contender, plan: Any = None) -> Seat:
         """The engine of a contender.
+
+        Args:
+            plan: its own one, where it has one.
 
         Raises:
             As2dError: the target cannot be loaded.
         """
-        key = self._key(contender)
+        key = self._key(contender, plan)
         seat = self._seats.get(key)
         if seat is None:
-            seat = self._seats[key] = self._open(self._stack, contender)
+            plan = plan or self.plan(contender)
+            seat = self._seats[key] = self._open(self._stack, contender, plan)
         return seat
 
     def plan(self, contender: Contender) -> Any:
         """How the cores are shared: as its method wants it. The oracle needs none."""
-        if contender.planned:
-            return self._planned
         if contender.drafter in (None, ORACLE):
             return self._alone(self.baseline_cores)
         request = replace(
@@ -143,9 +143,9 @@ class Engines:
         self._seats[_ALONE] = seat
 
     @staticmethod
-    def _key(contender: Contender) -> tuple[str | None, bool]:
-        if contender.planned:
-            return _PLANNED
+    def _key(contender: Contender, plan: Any) -> _Key:
+        if plan is not None:
+            return contender.drafter, plan.target_cores, plan.draft_cores, plan.pin
         if contender.drafter in (None, ORACLE):
             return contender.drafter, False
         return contender.drafter, contender.method in SPLIT
@@ -155,9 +155,9 @@ class Engines:
         request = replace(self._asked, method="target", budget=0, draft_cores=None)
         return self._backend.plan(replace(request, target_cores=named or request.target_cores))
 
-    def _open(self, stack: ExitStack, contender: Contender) -> Seat:
+    def _open(self, stack: ExitStack, contender: Contender, plan: Any) -> Seat:
         drafter = self._drafters.get(contender.drafter or "")
-        seat = self._timed(stack, drafter, self.plan(contender))
+        seat = self._timed(stack, drafter, plan)
         if contender.drafter == ORACLE:
             seat.engine.replay({})
         return seat

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from as2d_cli.audio.decode import RATE
 from as2d_cli.bench.contenders import ORACLE, Contender
@@ -29,16 +29,9 @@ def predictable(contender: Contender, models: Mapping[str | None, CostModel]) ->
 
 def predict(results: Results, models: Mapping[str | None, CostModel]) -> None:
     """Fills in `results.predicted`, by `results.traces` where a drafter is at work."""
-    for number, contender in enumerate(results.contenders):
-        costs = predictable(contender, models)
-        lane = None if costs is None else _lane(costs, results.lanes.get(number, {}))
-        setup = _setup(contender)
-        if costs is None or lane is None or (setup.drafts and lane.draft_beside is None):
-            continue
-        results.predicted[number] = {
-            unit: simulate(windows, setup, costs, lane).seconds
-            for unit, windows in _windows(results, contender)
-        }
+    for number in range(len(results.contenders)):
+        told = {unit: _predicted(results, models, number, unit) for unit in results.texts}
+        results.predicted[number] = {unit: s for unit, s in told.items() if s is not None}
 
 
 def alignment(results: Results) -> dict[str, object]:
@@ -69,14 +62,26 @@ def _lane(costs: CostModel, lanes: Mapping[str, Mapping[str, Sequence[int]]]) ->
     return next(same, None)
 
 
-def _windows(results: Results, contender: Contender) -> Iterator[tuple[int, Sequence[WindowTrace]]]:
-    """Units with what is known of their windows."""
-    if contender.method == "as2d" and contender.drafter != ORACLE:
-        yield from results.traces.get(contender.drafter or "", {}).items()
-        return
-    for unit, texts in results.texts.items():
-        pieces = results.units[unit].pieces
-        yield (
-            unit,
-            [perfect(p.count / RATE, len(text)) for p, text in zip(pieces, texts, strict=True)],
-        )
+def _predicted(
+    results: Results, models: Mapping[str | None, CostModel], number: int, unit: int
+) -> float | None:
+    """Seconds of a contender's run over a unit."""
+    entrant = results.entrant(number, unit)
+    costs = predictable(entrant, models)
+    lanes = results.unit_lanes if entrant.planned else results.lanes
+    lane = (
+        None if costs is None else _lane(costs, lanes.get(unit if entrant.planned else number, {}))
+    )
+    setup = _setup(entrant)
+    if costs is None or lane is None or (setup.drafts and lane.draft_beside is None):
+        return None
+    windows = _windows(results, entrant, unit)
+    return None if windows is None else simulate(windows, setup, costs, lane).seconds
+
+
+def _windows(results: Results, entrant: Contender, unit: int) -> Sequence[WindowTrace] | None:
+    """What is known of a unit's windows."""
+    if entrant.method == "as2d" and entrant.drafter != ORACLE:
+        return results.traces.get(entrant.drafter or "", {}).get(unit)
+    pieces, texts = results.units[unit].pieces, results.texts[unit]
+    return [perfect(p.count / RATE, len(text)) for p, text in zip(pieces, texts, strict=True)]

@@ -10,9 +10,10 @@ from rich.console import Console
 
 from as2d_cli.bench.advice import advice
 from as2d_cli.bench.calibrate import best_width
+from as2d_cli.bench.categories import by_category
 from as2d_cli.bench.results import Results
 from as2d_cli.bench.summary import Row
-from as2d_cli.bench.table import print_table
+from as2d_cli.bench.table import print_categories, print_table
 from as2d_cli.bench.wer import HOW_TO_INSTALL
 from as2d_cli.bench.words import counted
 
@@ -43,6 +44,10 @@ def print_report(
             soft_wrap=True,
         )
         print_table(flagged, console, all_columns=wide)
+    categories = by_category(results)
+    if len(categories) > 1:
+        console.print("\nthe plan on each category, and the one strategy that is the best on it")
+        print_categories(categories, console)
     notes = _notes(results, unit, errors) + _prediction(rows) + advice(results, rows)
     if notes:
         console.print()
@@ -63,6 +68,11 @@ def _notes(results: Results, unit: str, errors: bool) -> list[str]:
         notes.append(
             f"repeats of one {unit} differ by {spread:.0%}: something else uses these cores, "
             "and the figures are rough"
+        )
+    if results.shared:
+        notes.append(
+            f"the plan is the target alone for {counted(len(results.shared), unit)} of "
+            f"{len(results.units)}: the runs of one are those of the other"
         )
     if any(contender.ceiling for contender in results.contenders):
         notes.append("oracle and the target as its own drafter show the most that drafts can give")

@@ -9,6 +9,7 @@ from typing import Any
 
 from as2d_cli.bench.contenders import Contender
 from as2d_cli.bench.measure import Sample, Texts
+from as2d_cli.bench.planned import Planned
 from as2d_cli.bench.units import Unit
 from as2d_cli.profile.alignment import WindowTrace
 from as2d_cli.tasks.models import Model
@@ -35,6 +36,10 @@ class Results:
         widths: by number of cores, seconds of the target alone in warm-up.
         traces: by drafter and unit, what its drafts were worth (see
             `as2d_cli.profile.alignment`), where that was looked into.
+        planned: by unit, what is planned for it, where a contender has plans.
+        shared: units whose plan is the baseline itself: a second run would only measure noise, so
+            that the runs of one are those of the other.
+        unit_lanes: as `lanes`, by unit, of the contender that has plans.
         predicted: by contender and unit, seconds that a simulation gives, where it can.
         complete: nothing that was asked for is missing.
     """
@@ -54,6 +59,9 @@ class Results:
     withdrawn: dict[int, str] = field(default_factory=dict)
     widths: dict[int, float] = field(default_factory=dict)
     traces: dict[str, dict[int, Sequence[WindowTrace]]] = field(default_factory=dict)
+    planned: Mapping[int, Planned] = field(default_factory=dict)
+    shared: set[int] = field(default_factory=set)
+    unit_lanes: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     predicted: dict[int, dict[int, float]] = field(default_factory=dict)
     complete: bool = False
 
@@ -67,9 +75,14 @@ class Results:
         """Number of the contender whose time the others are compared with."""
         return next(i for i, c in enumerate(self.contenders) if c.baseline)
 
+    def entrant(self, contender: int, unit: int) -> Contender:
+        """What the contender is on this unit: itself, or what is planned."""
+        entry = self.contenders[contender]
+        return self.planned[unit].entrant if entry.planned else entry
+
     def takes_part(self, contender: int, unit: int) -> bool:
         """A drafter that does not know a unit's language sits it out."""
-        drafter = self.drafters.get(self.contenders[contender].drafter or "")
+        drafter = self.drafters.get(self.entrant(contender, unit).drafter or "")
         return drafter is None or self.units[unit].language in drafter.languages
 
     def hear(self, unit: int, texts: Texts) -> None:

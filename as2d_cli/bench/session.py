@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from as2d_cli import _native
 from as2d_cli.audio.decode import RATE
@@ -15,9 +15,10 @@ from as2d_cli.audio.windows import AudioWindow
 from as2d_cli.bench.calibrate import calibrate
 from as2d_cli.bench.contenders import ORACLE, Contender, contenders
 from as2d_cli.bench.dataset import Clip, default_clips, load_clips
-from as2d_cli.bench.engines import Engines, Seat
+from as2d_cli.bench.engines import BenchPlan, Engines, Seat
 from as2d_cli.bench.measure import Ran, Sample, Turn, run_unit, schedule
 from as2d_cli.bench.memory import peak_memory
+from as2d_cli.bench.planned import plan_units, planned_contender
 from as2d_cli.bench.prediction import predict, predictable
 from as2d_cli.bench.results import Results
 from as2d_cli.bench.units import Recordings, Unit, load_units
@@ -28,14 +29,7 @@ from as2d_cli.methods import needs_drafter
 from as2d_cli.profile.alignment import Tracer, WindowTrace, trace_of
 from as2d_cli.profile.costs import CostModel
 from as2d_cli.tasks.interrupt import interruptible
-from as2d_cli.tasks.models import (
-    Backend,
-    ModelRequest,
-    PlanFace,
-    check_drafter,
-    drafter_name,
-    make_plan,
-)
+from as2d_cli.tasks.models import Backend, Model, ModelRequest, check_drafter
 from as2d_cli.text.whisper_prompt import is_multilingual
 
 __all__ = ["BenchRequest", "Session", "Watch"]
@@ -110,15 +104,10 @@ class Session:
         if not clips:
             raise As2dError(f"no clips in language {request.language}", status=ExitStatus.USAGE)
         methods = self._methods()
-        self._plan, planned = self._planned()
         names = request.drafters if any(needs_drafter(method) for method in methods) else []
         target = backend.ensure(request.target, request.offline)
-        used = [*names, planned.drafter] if planned is not None and planned.drafter else names
-        drafters = {n: backend.ensure(n, request.offline) for n in used if n != ORACLE}
-        for name, drafter in drafters.items():
-            check_drafter(name, drafter, target)
         self._target = target
-        self._drafters = drafters
+        drafters = self._drafters = self._models_of(names)
         self._recordings = Recordings()
         entrants = contenders(
             methods,
@@ -128,10 +117,16 @@ class Session:
             ceilings={ORACLE} | {name for name, d in drafters.items() if d.id == target.id},
             row_invariance=target.row_invariance,
         )
-        if planned is not None:
-            entrants.append(planned)
         units = self._units(clips)
-        self.results = Results(target, drafters, entrants, units, request.whole, request.repeat)
+        planned = {}
+        if request.planned is not None:
+            planned = plan_units(request.planned, backend, units)
+            entrants.append(planned_contender(planned))
+            used = dict.fromkeys(p.entrant.drafter for p in planned.values())
+            drafters |= self._models_of([name for name in used if name and name not in drafters])
+        self.results = Results(
+            target, drafters, entrants, units, request.whole, request.repeat, planned=planned
+        )
 
     def run(self) -> None:
         """Measures everything; may be interrupted at any time.
@@ -144,17 +139,19 @@ class Session:
             unit: [i for i in range(len(results.contenders)) if results.takes_part(i, unit)]
             for unit in range(len(results.units))
         }
-        firsts = {i: unit for unit in reversed(entered) for i in entered[unit]}
+        firsts = self._firsts(entered)
         turns = list(schedule(len(results.units), self._request.repeat, entered))
         self._watch.begin(
-            self._summary(), sum(map(self._size, [*firsts.values(), *(t.unit for t in turns)]))
+            self._summary(),
+            sum(map(self._size, [*(u for _, u in firsts), *(t.unit for t in turns)])),
         )
         with ExitStack() as stack:
             engines = Engines(
-                stack, self._backend, self._target, self._drafters, self._request.asked, self._plan
+                stack, self._backend, self._target, self._drafters, self._request.asked
             )
             self._calibrate(stack, engines)
-            for contender, unit in sorted(firsts.items()):
+            results.shared = set(self._shared(engines))
+            for contender, unit in firsts:
                 self._warm_up(engines, contender, unit)
             for turn in turns:
                 self._take(engines, turn)
@@ -177,18 +174,32 @@ class Session:
             methods.remove("batched")
         return methods
 
-    def _planned(self) -> tuple[PlanFace | None, Contender | None]:
-        """The plan of a contender of its own."""
-        asked = self._request.planned
-        if asked is None:
-            return None, None
-        plan = make_plan(asked, self._backend, self._request.language)
-        drafter = None
-        if needs_drafter(plan.method):
-            language = self._request.language
-            drafter = drafter_name(asked.drafter, asked.target, language, self._backend)
-        budget = plan.budget if plan.method != "target" else 0
-        return plan, Contender(plan.method, drafter, budget, plan.windows, planned=True)
+    def _models_of(self, names: Iterable[str]) -> dict[str, Model]:
+        """Drafters by what the user calls them."""
+        request = self._request
+        found = {n: self._backend.ensure(n, request.offline) for n in names if n != ORACLE}
+        for name, drafter in found.items():
+            check_drafter(name, drafter, self._target)
+        return found
+
+    def _firsts(self, entered: Mapping[int, Sequence[int]]) -> list[tuple[int, int]]:
+        """Each contender, and each plan of one, with the first unit that it has."""
+        firsts: dict[tuple[int, Contender], int] = {}
+        for unit, numbers in entered.items():
+            for number in numbers:
+                firsts.setdefault((number, self.results.entrant(number, unit)), unit)
+        return sorted((number, unit) for (number, _), unit in firsts.items())
+
+    def _shared(self, engines: Engines) -> Iterator[int]:
+        """Units whose plan is what the baseline does."""
+        results = self.results
+        if results.baseline != results.reference:
+            return  # the baseline takes a row less in each step than a plan may
+        cores = engines.baseline_cores or engines.alone_cores()
+        for unit, planned in results.planned.items():
+            plan = cast(BenchPlan, planned.plan)
+            if planned.entrant.method == "target" and plan.target_cores == cores:
+                yield unit
 
     def _units(self, clips: Sequence[Clip]) -> list[Unit]:
         with ExitStack() as stack:
@@ -248,9 +259,20 @@ class Session:
             self._target,
         )
 
+    def _seat(self, engines: Engines, contender: int, unit: int) -> Seat:
+        """The engine of a contender, for this unit."""
+        entrant = self.results.entrant(contender, unit)
+        return engines.of(entrant, self.results.planned[unit].plan if entrant.planned else None)
+
+    def _is_shared(self, contender: int, unit: int) -> bool:
+        return self.results.contenders[contender].planned and unit in self.results.shared
+
     def _warm_up(self, engines: Engines, contender: int, unit: int) -> None:
         self._watch.doing("warm-up")
-        seat = engines.of(self.results.contenders[contender])
+        if self._is_shared(contender, unit):
+            self._watch.advance(self._size(unit))
+            return
+        seat = self._seat(engines, contender, unit)
         self.results.load_seconds[contender] = seat.load_seconds
         if seat.lost is None:
             seat.lost = self._run(engines, contender, unit).lost
@@ -261,7 +283,10 @@ class Session:
     def _take(self, engines: Engines, turn: Turn) -> None:
         results = self.results
         contender, unit = results.contenders[turn.contender], results.units[turn.unit]
-        seat = engines.of(contender)
+        if self._is_shared(turn.contender, turn.unit):
+            self._watch.advance(self._size(turn.unit))
+            return
+        seat = self._seat(engines, turn.contender, turn.unit)
         if seat.lost is not None:
             self._withdraw(turn.contender, seat.lost)
         if turn.contender not in results.withdrawn:
@@ -270,6 +295,8 @@ class Session:
             if not self._request.spans:
                 ran = replace(ran, spans=())
             results.samples.append(Sample(turn, len(results.samples), ran))
+            if turn.contender == results.baseline:
+                self._share(turn, ran)
             if contender.reference:
                 results.hear(turn.unit, ran.texts)
             seat.lost = ran.lost
@@ -277,15 +304,27 @@ class Session:
                 self._withdraw(turn.contender, ran.lost)
         self._watch.advance(self._size(turn.unit))
 
+    def _share(self, turn: Turn, ran: Ran) -> None:
+        """A run of the baseline is one of the plans that are the same, too."""
+        results = self.results
+        for number, contender in enumerate(results.contenders):
+            if contender.planned and turn.unit in results.shared:
+                same = replace(turn, contender=number)
+                results.samples.append(Sample(same, len(results.samples), ran))
+                results.unit_lanes[turn.unit] = ran.counters.lanes
+                results.lanes[number] = ran.counters.lanes
+
     def _run(self, engines: Engines, contender: int, unit: int) -> Ran:
         results = self.results
-        entrant, work = results.contenders[contender], results.units[unit]
+        entrant, work = results.entrant(contender, unit), results.units[unit]
         windows = self._recordings.windows(work)
-        seat = engines.of(entrant)
+        seat = self._seat(engines, contender, unit)
         if entrant.drafter == ORACLE:
             seat.engine.replay(dict(enumerate(self._said(engines, unit))))
         ran = run_unit(seat, entrant, work, windows, self._target)
         results.lanes[contender] = ran.counters.lanes
+        if entrant.planned:
+            results.unit_lanes[unit] = ran.counters.lanes
         return ran
 
     def _said(self, engines: Engines, unit: int) -> Sequence[Sequence[int]]:
@@ -313,20 +352,20 @@ class Session:
     def _trace(self, engines: Engines, models: Mapping[str | None, CostModel]) -> None:
         """What the drafts of each window are worth, where a prediction or a file needs it."""
         results = self.results
-        entered = {
-            c.drafter: number
-            for number, c in reversed(list(enumerate(results.contenders)))
-            if c.method == "as2d" and c.drafter in self._drafters
-            if self._request.alignment or predictable(c, models)
-        }
-        for drafter, number in entered.items():
-            if drafter is None or number in results.withdrawn:
-                continue
-            traces = results.traces[drafter] = {}
+        for number in range(len(results.contenders)):
             for unit in results.texts:
-                if results.takes_part(number, unit):
+                entrant = results.entrant(number, unit)
+                drafter = entrant.drafter
+                if entrant.method != "as2d" or drafter not in self._drafters or drafter is None:
+                    continue
+                if number in results.withdrawn or not results.takes_part(number, unit):
+                    continue
+                if not (self._request.alignment or predictable(entrant, models)):
+                    continue
+                traces = results.traces.setdefault(drafter, {})
+                if unit not in traces:
                     self._watch.doing(f"{drafter}: drafts of {results.units[unit].name}")
-                    traces[unit] = self._traced(engines.of(results.contenders[number]), unit)
+                    traces[unit] = self._traced(self._seat(engines, number, unit), unit)
 
     def _traced(self, seat: Seat, unit: int) -> list[WindowTrace]:
         work, texts = self.results.units[unit], self.results.texts[unit]
@@ -353,14 +392,15 @@ class Session:
 
     def _weigh(self, engines: Engines, contender: int, unit: int) -> None:
         results = self.results
-        entrant = results.contenders[contender]
+        entrant = results.entrant(contender, unit)
+        plan = results.planned[unit].plan if entrant.planned else engines.plan(entrant)
         self._watch.doing(f"{entrant.label}: memory")
         try:
             results.peak_memory[contender] = peak_memory(
                 entrant,
                 self._target,
                 self._drafters.get(entrant.drafter or ""),
-                engines.plan(entrant),
+                plan,
                 results.units[unit],
                 results.texts[unit] if entrant.drafter == ORACLE else (),
             )

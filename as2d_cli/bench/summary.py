@@ -20,7 +20,7 @@ from as2d_cli.bench.statistics import (
     slower_share,
 )
 
-__all__ = ["Row", "summarise"]
+__all__ = ["Row", "summarise", "unit_seconds"]
 
 ErrorRate = Callable[[Iterable[tuple[str, str, str]]], float | None]
 
@@ -101,12 +101,27 @@ def summarise(results: Results, error_rate: ErrorRate | None = None) -> list[Row
     Args:
         error_rate: see `as2d_cli.bench.wer.word_error_rate`; None if it cannot be counted.
     """
+    maker = _Maker(results, _by_unit(results), error_rate)
+    return [maker.row(contender) for contender in range(len(results.contenders))]
+
+
+def unit_seconds(results: Results) -> dict[int, dict[int, float]]:
+    """Seconds by contender and unit: medians over the repeats whose drafter did not fail."""
+    found: dict[int, dict[int, float]] = {i: {} for i in range(len(results.contenders))}
+    for (contender, unit), taken in _by_unit(results).items():
+        seconds = [sample.seconds for sample in taken if sample.ran.lost is None]
+        if seconds:
+            found[contender][unit] = statistics.median(seconds)
+    return found
+
+
+def _by_unit(results: Results) -> dict[tuple[int, int], list[Sample]]:
+    """Samples by contender and unit."""
     samples: dict[tuple[int, int], list[Sample]] = defaultdict(list)
     for sample in results.samples:
         if sample.turn.unit in results.texts:  # else interrupted before the reference had spoken
             samples[sample.turn.contender, sample.turn.unit].append(sample)
-    maker = _Maker(results, samples, error_rate)
-    return [maker.row(contender) for contender in range(len(results.contenders))]
+    return samples
 
 
 class _Maker:
@@ -119,11 +134,7 @@ class _Maker:
         self._results = results
         self._error_rate = error_rate
         self._samples = samples
-        self._seconds: dict[int, dict[int, float]] = defaultdict(dict)
-        for (contender, unit), taken in samples.items():
-            seconds = [sample.seconds for sample in taken if sample.ran.lost is None]
-            if seconds:
-                self._seconds[contender][unit] = statistics.median(seconds)
+        self._seconds = unit_seconds(results)
 
     def row(self, contender: int) -> Row:
         own = {unit for c, unit in self._samples if c == contender}

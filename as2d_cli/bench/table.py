@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from as2d_cli.bench.categories import Category
 from as2d_cli.bench.summary import Row
 from as2d_cli.errors import one_line
 
-__all__ = ["print_table"]
+__all__ = ["print_categories", "print_table"]
 
 _GAP = 2
 _LEAST_LABEL = 16
@@ -59,6 +60,28 @@ def print_table(rows: Sequence[Row], console: Console, *, all_columns: bool = Fa
             Text(_shortened(labels[number], room)),
             *(Text(cells[c.heading][number], style=c.style(row)) for c in columns),
         )
+    console.print(table, crop=False)
+
+
+def print_categories(categories: Sequence[Category], console: Console) -> None:
+    """One line a category, never wrapped; the last is of all."""
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    table.add_column("category", no_wrap=True)
+    for heading in ("units", "ratio", "95 %", "slower", "of fixed", "its ratio"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("fixed", no_wrap=True)
+    for entry in categories:
+        cells = (
+            one_line(entry.name) or "all",
+            str(entry.units),
+            _number(entry.ratio, ".2f"),
+            _range(entry.ratio_interval),
+            _number(entry.slower_share, ".0%"),
+            _number(entry.fixed_share, ".1%"),
+            _number(entry.fixed_ratio, ".2f"),
+            one_line(entry.fixed or "-"),
+        )
+        table.add_row(*map(Text, cells))
     console.print(table, crop=False)
 
 

@@ -205,18 +205,24 @@ def _runs(entry: Candidate, recordings: Mapping[str | None, Recordings]) -> list
 
 
 def _least(entry: Candidate, base: Candidate, recordings: Mapping[str | None, Recordings]) -> float:
-    """The ratio at the ends of all spreads that speak against `entry`.
+    """The ratio at the ends of all spreads that speak against `entry`, the lesser of two.
 
-    Where both have the same cores, what the target takes alone is the same for both, whatever it
-    is.
+    Against the target on the cores that suit it best; and against it on the same cores, where what
+    it takes alone is the same for both, whatever it is: that holds even if the two ways to share
+    the cores were not measured under the same conditions.
     """
     dear = entry.lane.highest()
-    if entry.lane is base.lane:
-        against, dear = base, replace(dear, alone=entry.lane.alone.dearest_windows())
-    else:
-        against = replace(base, lane=base.lane.lowest())
-    own = replace(entry, lane=dear)
-    return _ratio(_pooled(_runs(own, recordings)), _pooled(_runs(against, recordings)))
+    same = replace(dear, alone=entry.lane.alone.dearest_windows())
+    pairs = [(same, replace(entry, method="target", budget=0, windows=1, elastic=True))]
+    if entry.lane is not base.lane:
+        pairs.append((dear, replace(base, lane=base.lane.lowest())))
+    return min(
+        _ratio(
+            _pooled(_runs(replace(entry, lane=lane), recordings)),
+            _pooled(_runs(against, recordings)),
+        )
+        for lane, against in pairs
+    )
 
 
 def _ratio(own: Outcome, alone: Outcome) -> float:

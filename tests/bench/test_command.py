@@ -353,6 +353,7 @@ def test_the_document_says_everything(clips: str) -> None:
         "samples",
         "texts",
         "summary",
+        "categories",
         "spans",
     ]
     assert whole["command"] == [
@@ -382,6 +383,8 @@ def test_the_document_says_everything(clips: str) -> None:
         "category": "",
         "reference_text": "hello 4",
         "flags": [],
+        "plan": None,
+        "plan_is_baseline": False,
     }
     assert whole["texts"][1]["text"] == "hello 3"
     assert whole["samples"][1]["steps"] == {"alone": 1, "verify": {"4": 2}}

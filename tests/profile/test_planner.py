@@ -100,6 +100,17 @@ def test_a_gain_within_the_noise_is_none() -> None:
     assert "might be 3." in told[1] and told[1].endswith("no sure gain")
 
 
+def test_a_slow_moment_of_the_target_alone_is_no_gain_of_drafts() -> None:
+    """Measured in a bad moment it seems slower than on lent cores, which are the same ones."""
+    model = costs(token=0.02, slower=1.5)
+    slow = replace(model.lanes[0], alone=target(0.03, 0.3, window=0.033))
+    shared = replace(model.lanes[1], alone=target(window=0.011), beside=target(0.015, 0.15, 0.016))
+    ranking = ranking_of(replace(model, lanes=(slow, shared)))
+    assert ranking[0].candidate.method == "as2d" and ranking[0].ratio > 1.5
+    assert ranking[0].least < 1
+    assert best(ranking).candidate.method == "target"
+
+
 def test_noise_is_nothing_to_who_asks_for_drafts() -> None:
     profile = Profile(unsure(dear_windows(), 0.4, 2.5), RIGHT)
     assert plan_with(profile, PlanRequest("as2d", drafter="x"), TWO).method == "as2d"
