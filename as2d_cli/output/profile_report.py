@@ -196,7 +196,7 @@ def notes(costs: CostModel) -> Iterator[str]:
     if low < 1 or high > 1:
         yield (
             f"their medians may be off by {low - 1:+.0%} to {high - 1:+.0%}: a plan is only taken "
-            "for faster than the target alone where it is so at the wrong ends, too"
+            "for faster than the target alone where that leaves something"
         )
 
 

@@ -11,9 +11,12 @@ from typing import Any
 from as2d_cli.decoding.costs import RunCosts
 from as2d_cli.profile.spread import Spread
 
-__all__ = ["FORMAT", "CostModel", "DraftCosts", "LaneCosts", "Line", "TargetCosts"]
+__all__ = ["FORMAT", "WORK", "CostModel", "DraftCosts", "LaneCosts", "Line", "TargetCosts"]
 
 FORMAT = "as2d-costs-2"
+
+WORK = ("encoder", "steps", "windows", "drafter")
+"""Kinds of work that are measured apart."""
 
 _EXACT = Spread()
 
@@ -73,22 +76,18 @@ class TargetCosts:
         """
         return self._table(rows) + self.window * (windows - 1)
 
-    def lowest(self) -> TargetCosts:
-        """All as little as it may be; what a further window costs stays."""
-        return self._times(self.encode_spread.low, self.step_spread.low, self.window)
-
-    def highest(self) -> TargetCosts:
-        """All as much as it may be."""
-        most = max(self.window, self.window_most)
-        return self._times(self.encode_spread.high, self.step_spread.high, most)
-
-    def dearest_windows(self) -> TargetCosts:
-        """A further window costs as much as it may."""
-        return replace(self, window=max(self.window, self.window_most))
-
-    def _times(self, encode: float, step: float, window: float) -> TargetCosts:
-        steps = {rows: step * seconds for rows, seconds in self.steps.items()}
-        return TargetCosts(self.encode.times(encode), steps, window)
+    def off(self, what: str) -> TargetCosts:
+        """One of the costs is as high as it may be: ``encoder``, ``steps`` or ``windows``; another
+        word changes nothing.
+        """
+        if what == "encoder":
+            return replace(self, encode=self.encode.times(self.encode_spread.high))
+        if what == "steps":
+            factor = self.step_spread.high
+            return replace(self, steps={n: factor * s for n, s in self.steps.items()})
+        if what == "windows":
+            return replace(self, window=max(self.window, self.window_most))
+        return self
 
     def _table(self, rows: int) -> float:
         counts, seconds = self._points
@@ -117,10 +116,9 @@ class DraftCosts:
     token_spread: Spread = _EXACT
 
     def highest(self) -> DraftCosts:
-        """All as much as it may be."""
-        return DraftCosts(
-            self.encode.times(self.encode_spread.high), self.token * self.token_spread.high
-        )
+        """As much as it may be."""
+        encode = self.encode.times(self.encode_spread.high)
+        return replace(self, encode=encode, token=self.token * self.token_spread.high)
 
 
 @dataclass(frozen=True)
@@ -162,20 +160,20 @@ class LaneCosts:
             *(spread for costs in drafts for spread in (costs.encode_spread, costs.token_spread)),
         ]
 
-    def lowest(self) -> LaneCosts:
-        """A target alone that takes as little as it may."""
-        return replace(self, alone=self.alone.lowest())
-
-    def highest(self) -> LaneCosts:
-        """Everything takes as much as it may."""
-        return LaneCosts(
-            self.target_cores,
-            self.draft_cores,
-            self.alone.highest(),
-            self.own and self.own.highest(),
-            self.beside and self.beside.highest(),
-            self.draft and self.draft.highest(),
-            self.draft_beside and self.draft_beside.highest(),
+    def off(self, what: str) -> LaneCosts:
+        """What was measured of one kind of work is as high as it may be: one of `WORK`. A layout's
+        figures of one kind were made in the same minutes, and are off together.
+        """
+        draft, draft_beside = self.draft, self.draft_beside
+        if what == "drafter":
+            draft, draft_beside = draft and draft.highest(), draft_beside and draft_beside.highest()
+        return replace(
+            self,
+            alone=self.alone.off(what),
+            own=self.own and self.own.off(what),
+            beside=self.beside and self.beside.off(what),
+            draft=draft,
+            draft_beside=draft_beside,
         )
 
     def run_costs(self) -> RunCosts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 from as2d_cli.decoding.plan import Plan
 from as2d_cli.methods import default_budget
 from as2d_cli.profile.alignment import Recordings
-from as2d_cli.profile.costs import CostModel, LaneCosts
+from as2d_cli.profile.costs import WORK, CostModel, LaneCosts
 from as2d_cli.profile.simulate import Outcome, Setup, simulate
 
 __all__ = ["BUDGETS", "Candidate", "Ranked", "best", "candidates", "rank", "reasons"]
@@ -85,8 +86,8 @@ class Ranked:
         outcome: over all recordings.
         ratio: throughput over that of the target alone on the cores that suit it best.
         slower: share of the recordings that take longer than with that.
-        least: `ratio` where all costs are at those ends of their spreads that speak against it;
-            where already `ratio` is no gain it is not worked out, and the same.
+        least: `ratio` less what the spread of the measurements may make of it; where `ratio` is no
+            gain already, it is not worked out, and the same.
     """
 
     candidate: Candidate
@@ -126,18 +127,19 @@ def rank(entries: Iterable[Candidate], recordings: Mapping[str | None, Recording
     """
     found = [(entry, _runs(entry, recordings)) for entry in entries]
     lonely = [pair for pair in found if pair[0].method == "target"]
-    base = min(lonely, key=lambda pair: _pooled(pair[1]).seconds, default=None)
+    first = min(lonely, key=lambda pair: _pooled(pair[1]).seconds, default=None)
+    base = _Base.of(*first, recordings) if first is not None else None
     ranked = []
     for entry, runs in found:
         pooled = _pooled(runs)
         ratio, slower, least = 1.0, 0.0, 1.0
         if base is not None:
-            ratio = least = _ratio(pooled, _pooled(base[1]))
-            if len(base[1]) == len(runs):
-                late = [a.seconds > b.seconds for a, b in zip(runs, base[1], strict=True)]
+            ratio = least = _ratio(pooled, base.outcome)
+            if len(base.runs) == len(runs):
+                late = [a.seconds > b.seconds for a, b in zip(runs, base.runs, strict=True)]
                 slower = statistics.fmean(late)
             if ratio > 1:
-                least = _least(entry, base[0], recordings)
+                least = _least(entry, runs, base, recordings)
         ranked.append(Ranked(entry, pooled, ratio, slower, least))
     return sorted(ranked, key=lambda r: -r.tokens_per_second)
 
@@ -204,25 +206,58 @@ def _runs(entry: Candidate, recordings: Mapping[str | None, Recordings]) -> list
     return [simulate(windows, entry.setup(), entry.costs, entry.lane) for windows in known]
 
 
-def _least(entry: Candidate, base: Candidate, recordings: Mapping[str | None, Recordings]) -> float:
-    """The ratio at the ends of all spreads that speak against `entry`, the lesser of two.
+def _least(
+    entry: Candidate,
+    runs: Sequence[Outcome],
+    base: _Base,
+    recordings: Mapping[str | None, Recordings],
+) -> float:
+    """The ratio to the target alone, less what the measurements may be off by.
 
-    Against the target on the cores that suit it best; and against it on the same cores, where what
-    it takes alone is the same for both, whatever it is: that holds even if the two ways to share
-    the cores were not measured under the same conditions.
+    Each kind of work is off by itself, of the one and of the other: what that makes of the ratio
+    adds up like independent errors, to the root of the squares. Against the target on the cores
+    that suit it best; and, where these are others, against it on the same cores, whose figures were
+    made in the same minutes: the lesser of the two.
     """
-    dear = entry.lane.highest()
-    same = replace(dear, alone=entry.lane.alone.dearest_windows())
-    pairs = [(same, replace(entry, method="target", budget=0, windows=1, elastic=True))]
-    if entry.lane is not base.lane:
-        pairs.append((dear, replace(base, lane=base.lane.lowest())))
-    return min(
-        _ratio(
-            _pooled(_runs(replace(entry, lane=lane), recordings)),
-            _pooled(_runs(against, recordings)),
-        )
-        for lane, against in pairs
-    )
+    pooled = _pooled(runs)
+
+    def lost(ratio: float, others: Iterable[float]) -> float:
+        return ratio - math.sqrt(sum(max(0.0, ratio - other) ** 2 for other in others))
+
+    dear = [_pooled(_runs(replace(entry, lane=entry.lane.off(what)), recordings)) for what in WORK]
+    ratio = _ratio(pooled, base.outcome)
+    others = [_ratio(one, base.outcome) for one in dear]
+    if entry.lane is base.candidate.lane:
+        # What makes the one slower makes the other slower, too.
+        return lost(ratio, (_ratio(one, own) for one, own in zip(dear, base.dear, strict=True)))
+    others += [ratio * base.outcome.seconds / own.seconds for own in base.dear]
+    here = replace(entry, method="target", budget=0, windows=1, elastic=True)
+    same = _Base.of(here, _runs(here, recordings), recordings)
+    on_same = (_ratio(one, own) for one, own in zip(dear, same.dear, strict=True))
+    return min(lost(ratio, others), lost(_ratio(pooled, same.outcome), on_same))
+
+
+@dataclass(frozen=True)
+class _Base:
+    """The target alone: as it was measured, and with each kind of work as dear as it may be."""
+
+    candidate: Candidate
+    runs: Sequence[Outcome]
+    outcome: Outcome
+    dear: Sequence[Outcome]
+
+    @classmethod
+    def of(
+        cls,
+        candidate: Candidate,
+        runs: Sequence[Outcome],
+        recordings: Mapping[str | None, Recordings],
+    ) -> _Base:
+        dear = [
+            _pooled(_runs(replace(candidate, lane=candidate.lane.off(what)), recordings))
+            for what in WORK
+        ]
+        return cls(candidate, runs, _pooled(runs), dear)
 
 
 def _ratio(own: Outcome, alone: Outcome) -> float:

@@ -41,16 +41,9 @@ def spread_of(rounds: Sequence[float], noise: float, fitted: int = 1) -> Spread:
         fitted: figures that were made to fit these rounds; each takes away what one of them says.
     """
     count = max(1, len(rounds) - fitted + 1)
-    width = MEDIAN_ERROR * noise / math.sqrt(count)
-    low, high = 1 - width, 1 + width
-    if len(rounds) > fitted:
-        ordered = sorted(rounds)
-        middle = statistics.median(ordered)
-        # Between these order statistics the median is, whatever its law, two times out of three.
-        first = max(0, math.floor((len(ordered) + 1 - math.sqrt(len(ordered))) / 2) - 1)
-        low = min(low, ordered[first] / middle)
-        high = max(high, ordered[-1 - first] / middle)
-    return Spread(max(_LEAST, low), high)
+    own = relative_deviation(rounds) if len(rounds) > max(1, fitted) else 0.0
+    width = MEDIAN_ERROR * max(noise, own) / math.sqrt(count)
+    return Spread(max(_LEAST, 1 - width), 1 + width)
 
 
 def typical_noise(costs: Iterable[Sequence[float]]) -> float:

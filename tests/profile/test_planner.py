@@ -92,7 +92,7 @@ def test_a_gain_within_the_noise_is_none() -> None:
     little = ranking_of(unsure(dear_windows(), 0.95, 1.05))
     assert best(little).candidate.label == certain.candidate.label
     assert 1 < best(little).least < best(little).ratio
-    much = ranking_of(unsure(dear_windows(), 0.4, 2.5))
+    much = ranking_of(unsure(dear_windows(), 0.1, 9.0))
     assert much[0].candidate.method == "as2d" and much[0].ratio == pytest.approx(certain.ratio)
     assert much[0].least < 1
     assert best(much).candidate.method == "target"
@@ -112,7 +112,7 @@ def test_a_slow_moment_of_the_target_alone_is_no_gain_of_drafts() -> None:
 
 
 def test_noise_is_nothing_to_who_asks_for_drafts() -> None:
-    profile = Profile(unsure(dear_windows(), 0.4, 2.5), RIGHT)
+    profile = Profile(unsure(dear_windows(), 0.1, 9.0), RIGHT)
     assert plan_with(profile, PlanRequest("as2d", drafter="x"), TWO).method == "as2d"
     assert plan_with(profile, PlanRequest(drafter="x"), TWO).method == "target"
 
@@ -121,7 +121,7 @@ def test_a_batch_on_the_same_cores_shares_their_noise() -> None:
     """Whatever a step takes, it takes in both; only what a further window costs is to be feared."""
     alone = replace(costs(), lanes=costs().lanes[:1])
     chosen = best(ranking_of(unsure(alone, 0.4, 2.5), WRONG))
-    assert chosen.candidate.method == "batched" and chosen.least == chosen.ratio > 1
+    assert chosen.candidate.method == "batched" and chosen.ratio >= chosen.least > 1
     dear = replace(alone.lanes[0], alone=replace(target(), window_most=0.011))
     chosen = best(ranking_of(replace(alone, lanes=(dear,)), WRONG))
     assert chosen.candidate.method == "target"

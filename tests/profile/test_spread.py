@@ -26,8 +26,11 @@ def test_few_rounds_are_no_surer_than_rounds_are_elsewhere() -> None:
 
 def test_of_two_rounds_both_may_be_right() -> None:
     spread = spread_of([0.9, 1.1], 0.0)
-    assert spread.low == pytest.approx(0.9)
-    assert spread.high == pytest.approx(1.1)
+    assert 0.8 < spread.low <= 0.9 and 1.1 <= spread.high < 1.2
+
+
+def test_one_bad_round_of_three_is_not_believed() -> None:
+    assert spread_of([1.0, 1.01, 1.9], 0.05).high < 1.05
 
 
 def test_an_outlier_is_not_believed() -> None:
@@ -39,12 +42,13 @@ def test_nothing_takes_no_time() -> None:
     assert spread_of([1.0], 5.0).low > 0
 
 
-def test_the_truth_is_within_the_bounds_two_times_out_of_three() -> None:
+@pytest.mark.parametrize("count", [2, 3, 5, 9])
+def test_the_truth_is_within_the_bounds_two_times_out_of_three(count: int) -> None:
     chance = random.Random(1)
     within = 0
     for _ in range(1000):
-        rounds = [chance.lognormvariate(0.0, 0.1) for _ in range(9)]
-        spread, middle = spread_of(rounds, 0.0), statistics.median(rounds)
+        rounds = [chance.lognormvariate(0.0, 0.1) for _ in range(count)]
+        spread, middle = spread_of(rounds, 0.1), statistics.median(rounds)
         within += spread.low * middle <= 1.0 <= spread.high * middle
     assert 667 < within < 900
 
