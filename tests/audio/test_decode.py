@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from as2d_cli.audio.decode import AudioFile, NotAudioError
-from as2d_cli.audio.raw import RawFormat
+from as2d_cli.audio.raw import RAW_SAMPLES, RawFormat
 from as2d_cli.errors import As2dError
 from tests.fakes import tone, write_wav
 
@@ -352,6 +352,43 @@ def test_flipped_bytes_never_raise_anything_else(
     else:
         assert np.isfinite(samples).all()
         assert len(samples) < 60 * 16_000
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(
+    tag=st.sampled_from([1, 1, 3, 0xFFFE]) | st.integers(0, 0xFFFF),
+    channels=st.sampled_from([1, 2]) | st.integers(0, 0xFFFF),
+    rate=st.sampled_from([8_000, 16_000]) | st.integers(0, 0xFFFFFFFF),
+    bits=st.sampled_from([8, 16, 24, 32, 64]) | st.integers(0, 0xFFFF),
+    size=st.sampled_from([0, 0xFFFFFFFF]) | st.integers(0, 0xFFFFFFFF),
+    extension=st.binary(max_size=30),
+    content=st.binary(max_size=4000),
+)
+def test_a_hostile_wav_header_never_raises_anything_else(
+    tag: int, channels: int, rate: int, bits: int, size: int, extension: bytes, content: bytes
+) -> None:
+    block = channels * bits // 8 & 0xFFFF
+    fmt = struct.pack("<HHIIHH", tag, channels, rate, rate * block & 0xFFFFFFFF, block, bits)
+    data = b"RIFF" + struct.pack("<I", size) + b"WAVEfmt " + struct.pack("<I", 16 + len(extension))
+    data += fmt + extension + b"data" + struct.pack("<I", size) + content
+    with contextlib.suppress(As2dError):
+        samples, _ = _read("-", data)
+        assert np.isfinite(samples).all()
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    kind=st.sampled_from(RAW_SAMPLES),
+    rate=st.sampled_from([1_000, 16_000, 44_100, 768_000]),
+    channels=st.sampled_from([1, 2, 7, 8, 64]),
+    content=st.binary(max_size=4000),
+)
+def test_any_bytes_are_raw_samples(kind: str, rate: int, channels: int, content: bytes) -> None:
+    with contextlib.suppress(As2dError):  # less than a sample
+        with AudioFile("-", io.BytesIO(content), RawFormat(kind, rate, channels)) as audio:
+            samples = np.concatenate([np.zeros(0, np.float32), *audio])
+        assert np.isfinite(samples).all()
+        assert len(samples) <= 16 * len(content) + 100
 
 
 _SMALL: dict[str, bytes] = {}
