@@ -12,6 +12,7 @@ from types import FrameType
 from as2d_cli.app import Terminated, run
 from as2d_cli.environment import Environment
 from as2d_cli.errors import ExitStatus
+from as2d_cli.leftovers import remove_all
 
 __all__ = ["run_process"]
 
@@ -37,6 +38,7 @@ def run_process(args: Sequence[str]) -> int:
         status = ExitStatus.INTERRUPTED
     except Terminated as e:
         status = e.status
+    remove_all()  # a signal may have come before anybody was there to unwind
     if not _flushed() and status == ExitStatus.OK:
         status = ExitStatus.FAILURE
     if status in _ABRUPT:
@@ -62,6 +64,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
+    remove_all()
     if os.isatty(2):
         os.write(2, _SHOW_CURSOR)  # a live display had hidden it
     os._exit(128 + number)

@@ -19,6 +19,7 @@ from av.audio.resampler import AudioResampler
 
 from as2d_cli.audio.downmix import Downmixer, Samples
 from as2d_cli.audio.raw import RawFormat
+from as2d_cli.audio.spool import Prefixed, index_comes_last, spooled
 from as2d_cli.descriptors import descriptor_of
 from as2d_cli.errors import As2dError
 
@@ -46,7 +47,7 @@ _UNKNOWN_SIZE = 0x7FFF0000
 _HEADERLESS = {".gsm": "gsm", ".g722": "g722"}
 """The only formats told by the suffix, after content has failed to: their bytes carry no mark."""
 
-_EXACT_LENGTH = {"wav", "w64", "aiff", "au", "caf", "flac", "mov", "mp4", "matroska", "webm"}
+_EXACT_LENGTH = {"wav", "w64", "aiff", "au", "avi", "caf", "flac", "mov", "mp4", "matroska", "webm"}
 """Containers whose header tells the true length, so that less of it means a truncated file."""
 
 _MAX_ERRORS = 10_000
@@ -91,10 +92,11 @@ class AudioFile:
         self.warnings: list[str] = []
         self._bad_samples = 0
         self._errors = 0
+        self._filled, self._left_out = _Gaps(), _Gaps()
         self._decoding = threading.Lock()
         self._closed = False
-        self._is_stdin = os.fspath(source) == "-"
-        if self._is_stdin:
+        self._is_ours = os.fspath(source) != "-"
+        if not self._is_ours:
             if stdin is None:
                 raise As2dError("standard input is closed", remedy="give a file, or a pipe for '-'")
             self._file: BinaryIO = stdin
@@ -102,8 +104,8 @@ class AudioFile:
         else:
             self._file = _opened(Path(source), self.name)
             suffix = Path(source).suffix.lower()
-        self._reader = _Reader(self._file)
         try:
+            self._reader = _Reader(self._streamable())
             self._container = self._open(suffix)
             self._format: str = self._container.format.name
             self._stream = self._audio_stream()
@@ -166,6 +168,21 @@ class AudioFile:
 
     # Opening
 
+    def _streamable(self) -> BinaryIO | Prefixed:
+        """The file, or what can be read in its place where it can only be read once."""
+        if self._raw is not None or _seekable(self._file):
+            return self._file
+        try:
+            last, head = index_comes_last(self._file)
+        except OSError as e:
+            raise self._unreadable(e) from e
+        if not last:
+            return Prefixed(self._file, head)
+        copy = spooled(self._file, head, self.name)
+        self._close_file()
+        self._file, self._is_ours = copy, True
+        return copy
+
     def _open(self, suffix: str) -> Any:
         reader = self._reader
         try:
@@ -182,6 +199,8 @@ class AudioFile:
                 except av.error.FFmpegError:
                     pass
             raise self._not_audio() from e
+        except OSError as e:  # of the file itself: a bad sector, a descriptor open for writing only
+            raise self._unreadable(e) from e
 
     def _audio_stream(self) -> Any:
         streams = self._container.streams.audio
@@ -215,6 +234,9 @@ class AudioFile:
             return None
         return seconds
 
+    def _unreadable(self, error: OSError) -> As2dError:
+        return As2dError(f"cannot read {self.name}: {error.strerror or error}")
+
     def _not_audio(self) -> As2dError:
         header = _wav_header(self._reader.head)
         if header is not None and not _possible(header.rate, header.channels):
@@ -243,10 +265,10 @@ class AudioFile:
                 line = _Line(frame, self.warnings)
             gap = clock.gap(frame)
             if gap * RATE > _MAX_GAP:
-                self.warnings.append(f"a gap of {gap:.1f} s in the time line was left out")
+                self._left_out.add(gap)
             elif gap > 0:
                 # So that the words after the damage keep their times.
-                self.warnings.append(f"{gap:.1f} s damaged or missing, taken as silence")
+                self._filled.add(gap)
                 yield from line.silence(round(gap * RATE))
             yield from line.push(self._sane(frame))
         if line is not None:
@@ -267,6 +289,8 @@ class AudioFile:
                     return
                 self._errors += 1
                 if not isinstance(e, av.error.InvalidDataError):
+                    if self._reader.total == 0:  # raw samples have no header that is read before
+                        raise self._unreadable(e) from e
                     self.warnings.append(f"reading stopped early: {e.strerror or e}")
                     return
                 # A generator that has raised is over; a new one goes on at the next packet.
@@ -299,6 +323,10 @@ class AudioFile:
 
     def _judge(self, found: float) -> None:
         """Warnings that need the whole: bad samples, damage, a file shorter than it says."""
+        if self._left_out:
+            self.warnings.append(f"{self._left_out} missing in the time line, left out")
+        if self._filled:
+            self.warnings.append(f"{self._filled} damaged or missing, taken as silence")
         if self._bad_samples:
             plural = (
                 "s that are no numbers were" if self._bad_samples > 1 else " that is no number was"
@@ -315,7 +343,7 @@ class AudioFile:
             self.warnings.append(f"damaged: {self._errors} unreadable packets were left out")
 
     def _close_file(self) -> None:
-        if not self._is_stdin:
+        if self._is_ours:
             self._file.close()
 
 
@@ -333,12 +361,12 @@ def display_name(source: str | os.PathLike[str]) -> str:
 class _Reader:
     """What PyAV reads from. Nameless, so that no suffix decides; seeks only in a real file."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO | Prefixed) -> None:
         self._file = file
         self.head = b""
         self.total = 0
-        if _seekable(file):
-            self.seek = file.seek
+        if not isinstance(file, Prefixed) and _seekable(file):
+            self.seek = self._seek
             self.tell = file.tell
 
     def read(self, size: int) -> bytes:
@@ -347,6 +375,14 @@ class _Reader:
         if not self.head:
             self.head = data[:4096]
         return data
+
+    def _seek(self, offset: int, whence: int = 0) -> int:
+        assert not isinstance(self._file, Prefixed)
+        try:
+            return self._file.seek(offset, whence)
+        except (OSError, ValueError):
+            # A broken file leads anywhere, and PyAV would print an exception: FFmpeg's own way.
+            return -errno.EINVAL
 
     def rewind(self) -> bool:
         if not hasattr(self, "seek"):
@@ -397,6 +433,25 @@ class _Line:
     def _planar(self, frame: Any) -> Samples:
         data: Samples = frame.to_ndarray().reshape(-1, self._mixer.channels).T
         return data
+
+
+@dataclass
+class _Gaps:
+    """Counted, for a broken file may have any number of them."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.count += 1
+        self.seconds += seconds
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def __str__(self) -> str:
+        places = f" in {self.count} places" if self.count > 1 else ""
+        return f"{self.seconds:.1f} s{places}"
 
 
 class _Clock:

@@ -14,6 +14,7 @@ from typing import BinaryIO, Self, cast
 from as2d_cli.descriptors import descriptor_of
 from as2d_cli.environment import Output
 from as2d_cli.errors import As2dError
+from as2d_cli.leftovers import forget, remember
 
 __all__ = ["ResultFile", "result_files"]
 
@@ -56,6 +57,7 @@ class ResultFile:
                     prefix=".as2d-", suffix=".part", dir=self._path.parent
                 )
                 self._temporary = Path(name)
+                remember(name)
                 os.fchmod(number, self._mode())
                 raw = cast(BinaryIO, os.fdopen(number, "wb"))
         except OSError as e:
@@ -78,6 +80,7 @@ class ResultFile:
             self._raw.close()
         if self._temporary is not None:
             self._temporary.unlink(missing_ok=True)
+            forget(str(self._temporary))
 
     def keep(self) -> None:
         """The result is complete: it gets its name.
@@ -90,6 +93,7 @@ class ResultFile:
             self._raw.close()
             if self._temporary is not None:
                 self._temporary.replace(self._path)
+                forget(str(self._temporary))
                 self._temporary = None
         except OSError as e:
             raise As2dError(f"cannot write {self._option} {self._path}: {e.strerror}") from e

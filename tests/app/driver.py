@@ -17,7 +17,8 @@ from tests.sound import FakeSound
 _of_process = Environment.of_process
 
 
-def _with_fakes() -> Environment:
+def with_fakes() -> Environment:
+    """In place of `Environment.of_process`."""
     environment = _of_process()
     environment.backend = backend(Script(**json.loads(os.environ.get("SCRIPT", "{}"))))
     seconds = float(os.environ.get("SOUND", "0"))
@@ -26,5 +27,5 @@ def _with_fakes() -> Environment:
 
 
 if __name__ == "__main__":
-    with patch.object(Environment, "of_process", _with_fakes):
+    with patch.object(Environment, "of_process", with_fakes):
         sys.exit(run_process(sys.argv[1:]))

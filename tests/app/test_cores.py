@@ -7,14 +7,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from as2d_cli.audio.decode import AudioFile
+from as2d_cli.catalog import ensure_bundle
 from as2d_cli.decoding.plan import Machine, PlanRequest, make_plan
 from as2d_cli.machine import read_machine
 from as2d_cli.methods import METHODS
@@ -170,6 +174,38 @@ def test_every_method_runs_cleanly_on_the_cores_given(
         reported = [thread for lane in lanes.values() for thread in lane["threads"]]
         assert {thread["refused"] for thread in reported} == {""}, method
         assert all(cores_of(thread["actual"]) <= cores for thread in reported), method
+
+
+@pytest.mark.model
+def test_voice_activity_keeps_to_the_cores_given(
+    models: list[str], environment: dict[str, str], tmp_path: Path
+) -> None:
+    with AudioFile(ROOT / "tests" / "data" / "jfk.flac") as audio:
+        speech = np.concatenate(list(audio))
+    clip = write_wav(tmp_path / "speech.wav", np.tile(speech, 6))
+    core = max(os.sched_getaffinity(0))
+    options = [option for option in models if option != "--no-vad"]
+    args = ("transcribe", str(clip), *options, "--format", "json")
+    voice = ensure_bundle("silero-vad").path
+    shutil.copytree(voice, Path(environment["AS2D_CACHE_DIR"]) / "bundles" / voice.name)
+    seen: dict[str, set[int]] = {}
+    with (
+        (tmp_path / "result").open("w+b") as result,
+        subprocess.Popen(
+            program(on_cores({core}), *args), stdout=result, env=environment
+        ) as process,
+    ):
+        while process.poll() is None:
+            found = threads(process.pid).values()
+            if any(name.startswith("as2d-target") for name, _, _ in found):
+                for name, mask, _ in found:
+                    seen.setdefault(name, set()).update(mask)
+            time.sleep(0.02)
+        result.seek(0)
+        said = json.loads(result.read())
+    assert process.returncode == 0
+    assert said["segments"], "something was taken for speech"
+    assert seen and all(mask == {core} for mask in seen.values()), seen
 
 
 @pytest.mark.parametrize("quota", [0.5, 1.0, 1.9])

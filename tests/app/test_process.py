@@ -153,6 +153,42 @@ def test_signals(clip: str, tmp_path: Path, number: int, status: int) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+SLOW = """
+import sys, time
+from unittest.mock import patch
+from as2d_cli.environment import Environment
+from as2d_cli.output.file import ResultFile
+from as2d_cli.process import run_process
+from tests.app.driver import with_fakes
+
+def unwind(*_):
+    print("unwinding", flush=True)
+    time.sleep(60)
+
+with patch.object(Environment, "of_process", with_fakes):
+    with patch.object(ResultFile, "__exit__", unwind):
+        run_process(sys.argv[1:])
+"""
+
+
+def test_a_second_interruption_leaves_at_once_and_nothing_behind(clip: str, tmp_path: Path) -> None:
+    script = {"pause": 0.05, "texts": ["x" * 4000]}
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW, "transcribe", clip, "-o", str(tmp_path / "out.txt")],
+        stdout=subprocess.PIPE,
+        env=_environment(script),
+    ) as process:
+        assert process.stdout is not None
+        while not list(tmp_path.iterdir()) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == b"unwinding\n"
+        assert list(tmp_path.iterdir())
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_interruption_keeps_the_words(clip: str) -> None:
     script = {"pause": 0.02, "texts": [" Hello world.", "x" * 4000]}
     status, out, err = _stopped(["transcribe", clip], signal.SIGINT, script=script)

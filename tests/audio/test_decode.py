@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
 import os
 import struct
@@ -17,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from as2d_cli.audio.decode import AudioFile
+from as2d_cli.audio.decode import AudioFile, NotAudioError
+from as2d_cli.audio.raw import RAW_SAMPLES, RawFormat
 from as2d_cli.errors import As2dError
 from tests.fakes import tone, write_wav
 
@@ -28,10 +31,17 @@ def _read(source: str | Path, stdin: bytes | None = None) -> tuple[NDArray[np.fl
         return (np.concatenate(blocks) if blocks else np.zeros(0, np.float32)), audio.warnings
 
 
-def _encoded(path: Path, codec: str, rate: int, layout: str = "mono", seconds: float = 3) -> Path:
+def _encoded(
+    path: Path,
+    codec: str,
+    rate: int,
+    layout: str = "mono",
+    seconds: float = 3,
+    options: dict[str, str] | None = None,
+) -> Path:
     samples = tone(seconds, rate).astype(np.float32)
     channels = av.AudioLayout(layout).nb_channels
-    with av.open(str(path), "w") as container:
+    with av.open(str(path), "w", options=options or {}) as container:
         stream: Any = container.add_stream(codec, rate=rate, layout=layout)
         stream.bit_rate = 64_000 * channels
         size = stream.codec_context.frame_size or 1024
@@ -68,6 +78,8 @@ def _encoded(path: Path, codec: str, rate: int, layout: str = "mono", seconds: f
         ("webm", "libopus", 48_000, "stereo"),
         ("mkv", "flac", 16_000, "mono"),
         ("wma", "wmav2", 44_100, "stereo"),
+        ("avi", "libmp3lame", 44_100, "stereo"),
+        ("avi", "pcm_s16le", 16_000, "mono"),
     ],
 )
 def test_containers_and_codecs(
@@ -81,6 +93,42 @@ def test_containers_and_codecs(
         peak = np.abs(np.fft.rfft(middle)).argmax()
         assert peak == 440
         assert warnings == []
+
+
+class _Pipe(io.BytesIO):
+    def seekable(self) -> bool:
+        return False
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(1000, size or 0))
+
+
+@pytest.mark.parametrize("options", [{}, {"movflags": "faststart"}, {"movflags": "empty_moov"}])
+@pytest.mark.parametrize("suffix", ["mp4", "m4a", "mov"])
+def test_mp4_out_of_a_pipe(tmp_path: Path, suffix: str, options: dict[str, str]) -> None:
+    """Its index comes after the sound, before it, or in pieces."""
+    path = _encoded(tmp_path / f"x.{suffix}", "aac", 44_100, options=options)
+    for data in (path.read_bytes(), path.read_bytes()[:40_000]):
+        path.write_bytes(data)
+        try:
+            samples, warnings = _read(path)
+        except NotAudioError:
+            with pytest.raises(NotAudioError, match="not an audio file: <stdin>"):
+                list(AudioFile("-", _Pipe(data)))
+            continue
+        with AudioFile("-", _Pipe(data)) as audio:
+            np.testing.assert_array_equal(np.concatenate(list(audio)), samples)
+        assert audio.warnings == warnings
+
+
+def test_no_room_for_an_mp4_out_of_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: object, target: object, size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("shutil.copyfileobj", full)
+    data = _encoded(tmp_path / "x.mp4", "aac", 44_100).read_bytes()
+    with pytest.raises(As2dError, match="cannot keep <stdin>, whose index comes last: No space"):
+        AudioFile("-", _Pipe(data))
 
 
 def test_content_and_not_the_suffix_decides(tmp_path: Path) -> None:
@@ -218,6 +266,42 @@ def test_damaged_middle_keeps_both_sides(tmp_path: Path, suffix: str, codec: str
     assert warnings
 
 
+def test_what_is_lost_of_a_container_without_time_stamps_is_told(tmp_path: Path) -> None:
+    data = bytearray(_encoded(tmp_path / "x.avi", "pcm_s16le", 16_000, seconds=10).read_bytes())
+    third = len(data) // 3
+    data[third : 2 * third] = bytes(third)
+    samples, warnings = _read("-", bytes(data))
+    lost = f"truncated or damaged: {len(samples) / 16_000:.1f} of 10"
+    assert len(warnings) == 1 and warnings[0].startswith(lost)
+
+
+def test_many_holes_are_one_warning(tmp_path: Path) -> None:
+    path = tmp_path / "x.mkv"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("pcm_s16le", rate=16_000, layout="mono")
+        for i in range(20):
+            data = np.round(tone(0.1) * 32767).astype(np.int16)[None]
+            frame = av.AudioFrame.from_ndarray(data, format="s16", layout="mono")
+            frame.sample_rate, frame.pts, frame.time_base = 16_000, i * 4800, Fraction(1, 16_000)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    samples, warnings = _read(path)
+    assert len(samples) == 19 * 4800 + 1600
+    assert warnings == ["3.8 s in 19 places damaged or missing, taken as silence"]
+
+
+def test_a_header_that_leads_beyond_any_file(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = _encoded(tmp_path / "x.caf", "pcm_s16le", 16_000)
+    data = path.read_bytes()
+    at = data.index(b"data")
+    path.write_bytes(data[:at] + b"junk" + struct.pack(">Q", 1 << 60) + data[at:])
+    with contextlib.suppress(NotAudioError):
+        assert len(_read(path)[0]) <= 48_000
+    assert capfd.readouterr() == ("", ""), "nothing of PyAV's"
+
+
 def test_rate_change_in_the_stream(tmp_path: Path) -> None:
     parts = [
         _encoded(tmp_path / f"{rate}.mp3", "libmp3lame", rate).read_bytes()
@@ -270,7 +354,76 @@ def test_flipped_bytes_never_raise_anything_else(
         assert len(samples) < 60 * 16_000
 
 
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(
+    tag=st.sampled_from([1, 1, 3, 0xFFFE]) | st.integers(0, 0xFFFF),
+    channels=st.sampled_from([1, 2]) | st.integers(0, 0xFFFF),
+    rate=st.sampled_from([8_000, 16_000]) | st.integers(0, 0xFFFFFFFF),
+    bits=st.sampled_from([8, 16, 24, 32, 64]) | st.integers(0, 0xFFFF),
+    size=st.sampled_from([0, 0xFFFFFFFF]) | st.integers(0, 0xFFFFFFFF),
+    extension=st.binary(max_size=30),
+    content=st.binary(max_size=4000),
+)
+def test_a_hostile_wav_header_never_raises_anything_else(
+    tag: int, channels: int, rate: int, bits: int, size: int, extension: bytes, content: bytes
+) -> None:
+    block = channels * bits // 8 & 0xFFFF
+    fmt = struct.pack("<HHIIHH", tag, channels, rate, rate * block & 0xFFFFFFFF, block, bits)
+    data = b"RIFF" + struct.pack("<I", size) + b"WAVEfmt " + struct.pack("<I", 16 + len(extension))
+    data += fmt + extension + b"data" + struct.pack("<I", size) + content
+    with contextlib.suppress(As2dError):
+        samples, _ = _read("-", data)
+        assert np.isfinite(samples).all()
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    kind=st.sampled_from(RAW_SAMPLES),
+    rate=st.sampled_from([1_000, 16_000, 44_100, 768_000]),
+    channels=st.sampled_from([1, 2, 7, 8, 64]),
+    content=st.binary(max_size=4000),
+)
+def test_any_bytes_are_raw_samples(kind: str, rate: int, channels: int, content: bytes) -> None:
+    with contextlib.suppress(As2dError):  # less than a sample
+        with AudioFile("-", io.BytesIO(content), RawFormat(kind, rate, channels)) as audio:
+            samples = np.concatenate([np.zeros(0, np.float32), *audio])
+        assert np.isfinite(samples).all()
+        assert len(samples) <= 16 * len(content) + 100
+
+
 _SMALL: dict[str, bytes] = {}
+
+
+class _Failing(io.BytesIO):
+    """A disk with a bad sector."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        super().__init__(data)
+        self._at = at
+
+    def seekable(self) -> bool:
+        return False
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() >= self._at:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().read(size)
+
+
+@pytest.mark.parametrize("kind", ["wav", "flac", None])
+def test_a_file_that_cannot_be_read(tmp_path: Path, kind: str | None) -> None:
+    raw = RawFormat("s16le", 16_000, 1) if kind is None else None
+    path = tmp_path / f"x.{kind}"
+    if kind == "flac":
+        _encoded(path, "flac", 16_000, "mono", seconds=20)
+    else:
+        write_wav(path, tone(20))
+    data = path.read_bytes()
+    with pytest.raises(As2dError, match=r"cannot read <stdin>: .+"):
+        list(AudioFile("-", _Failing(data, 0), raw))
+    with AudioFile("-", _Failing(data, len(data) // 2), raw) as audio:
+        assert sum(map(len, audio)) > 5 * 16_000, "what came before it is kept"
+    assert any("reading stopped early" in text for text in audio.warnings)
 
 
 class _Stalling(io.BytesIO):

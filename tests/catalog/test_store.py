@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from as2d_cli.catalog import Bundle, Listeners, Silent, State, Store
 from as2d_cli.catalog import build as build_module
@@ -365,3 +368,21 @@ def test_a_bundle_text_that_was_edited(
     text.write_text(text.read_text().replace(*change))
     with pytest.raises(BundleError, match=said):
         Bundle.read(folder)
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(st.data())
+def test_a_bundle_text_of_any_other_bytes_is_read_or_refused(
+    made: Bundle, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("b")
+    lines = (made.path / DESCRIPTION).read_bytes().splitlines()
+    number = data.draw(st.integers(0, len(lines) - 1))
+    key = lines[number].partition(b": ")[0]
+    numeral = st.from_regex(rb"-?[0-9]{1,40}", fullmatch=True)
+    value = data.draw(st.one_of(st.binary(max_size=8), numeral, st.just(b"")))
+    changed = data.draw(st.sampled_from([b"", value, key + b": " + value]))
+    (folder / DESCRIPTION).write_bytes(b"\n".join([*lines[:number], changed, *lines[number + 1 :]]))
+    with contextlib.suppress(BundleError):
+        bundle = Bundle.read(folder)
+        assert bundle.heads < 10**18
