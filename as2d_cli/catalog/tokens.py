@@ -67,6 +67,8 @@ def read_tokens(tokenizer_path: Path, config_path: Path, size: int) -> WhisperTo
         # An English-only model has these tokens in its table but was never trained with them.
         for name in ("transcribe", "translate"):
             names.pop(name)
+    if names["timestamp_begin"] >= size:  # a vocabulary that was made without them
+        names.pop("timestamp_begin")
     first = names["start"] + 1
     languages = {
         match[1]: token

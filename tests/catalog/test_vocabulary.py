@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from as2d_cli.catalog.tokens import read_tokens
+from as2d_cli.catalog.tokens import read_alignment_heads, read_tokens
 from as2d_cli.catalog.vocabulary import (
     Vocabulary,
     VocabularyError,
@@ -162,6 +162,25 @@ def test_english_only_tokens_come_by_name(tmp_path: Path) -> None:
     }
     assert not tokens.languages
     assert (tokens.suppress, tokens.begin_suppress) == ((1,), (2, 3))
+
+
+def test_a_vocabulary_may_have_no_timestamps(tmp_path: Path) -> None:
+    tokens = read_tokens(*special_files(tmp_path, {}, tokenizer()), 266)
+    assert "timestamp_begin" not in tokens.names
+
+
+def test_alignment_heads_are_those_of_the_configuration(tmp_path: Path) -> None:
+    _, path = special_files(tmp_path, {"alignment_heads": [[1, 0], [0, 1]]}, tokenizer())
+    assert read_alignment_heads(path, 2, 2) == ((1, 0), (0, 1))
+    _, path = special_files(tmp_path, {}, tokenizer())
+    assert read_alignment_heads(path, 2, 2) == ()
+
+
+@pytest.mark.parametrize("heads", [[[2, 0]], [[0, 2]], [[0]], [0], "x", [[0, -1]], [["0", 0]], {}])
+def test_heads_that_a_model_has_not_are_refused(tmp_path: Path, heads: Any) -> None:
+    _, path = special_files(tmp_path, {"alignment_heads": heads}, tokenizer())
+    with pytest.raises(VocabularyError, match="alignment_heads"):
+        read_alignment_heads(path, 2, 2)
 
 
 def test_a_large_vocabulary_is_multilingual(tmp_path: Path) -> None:
