@@ -115,6 +115,17 @@ def test_what_people_do_say_again_and_again_stays(tmp_path: Path) -> None:
     assert "it may be invented" in done.warnings[0]
 
 
+def test_what_was_said_again_and_again_is_better_than_what_is_unlikely(tmp_path: Path) -> None:
+    text = " Row, row, row your boat." * 6
+    script = Script(
+        texts=lambda w: text if w.temperature == 0 else f" Gibberish {w.temperature}.",
+        ends=lambda w: {"log_probability": -5.0 if w.temperature == 0 else -999.0},
+    )
+    done, _, windows = _run(script, 20, tmp_path)
+    assert len(windows) == 6
+    assert done.text == text.strip()
+
+
 def test_what_the_user_cut_short_is_not_decoded_again(tmp_path: Path) -> None:
     options = TranscribeOptions(language="en", max_tokens=60)
     _, _, windows = _run(Script(texts=lambda w: LOOP), 5, tmp_path, options)
