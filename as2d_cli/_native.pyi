@@ -31,8 +31,10 @@ def draft_alone(
     samples: npt.NDArray[np.float32],
     language: str,
     target: Path | None = None,
-) -> bytes:
-    """What a drafter says of a window; a head needs the bundle of its target for that."""
+) -> tuple[list[int], bytes]:
+    """What a drafter says of a window, in its own tokens, and as text; a head needs the bundle of
+    its target for that.
+    """
 
 class Run:
     def submit(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from as2d_cli.errors import As2dError, one_line
 
 if TYPE_CHECKING:
+    from as2d_cli.device.runner import Kit
     from as2d_cli.tasks.models import Backend
 
 __all__ = ["Environment", "Output"]
@@ -78,7 +79,8 @@ class Environment:
     Attributes: stdin: binary; None when the caller closed it. shared_terminal: stdout and stderr
         are the same terminal, so that talk and result share lines. columns: fixed width of the
         terminal, or None to ask it each time (it may be resized). backend: catalogue and engine in
-        place of the real ones (tests). sound: in place of the module sounddevice (tests).
+        place of the real ones (tests). sound: in place of the module sounddevice (tests). kit: what
+        a device gets, in place of what is built for it (tests).
     """
 
     stdin: BinaryIO | None
@@ -89,6 +91,7 @@ class Environment:
     columns: int | None = None
     backend: Backend | None = None
     sound: Any = None
+    kit: Kit | None = None
 
     @classmethod
     def of_process(cls) -> Environment:

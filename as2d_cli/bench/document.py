@@ -37,7 +37,7 @@ def document(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": [one_line(word) for word in command],
         "complete": results.complete,
-        "machine": _machine(),
+        "machine": _machine() if results.machine is None else dict(results.machine),
         "models": [
             _model(results.target, "target"),
             *(_model(drafter, "drafter") for drafter in results.drafters.values()),
@@ -148,7 +148,7 @@ def _sample(results: Results, sample: Sample) -> dict[str, Any]:
         "stale_drafts": counters.stale_drafts,
         "lead_total": counters.lead_total,
         "lost": sample.ran.lost,
-    }
+    } | dict(results.moments.get(sample.order, {}))
 
 
 def _spans(results: Results, sample: Sample) -> list[dict[str, Any]]:

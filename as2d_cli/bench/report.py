@@ -74,6 +74,12 @@ def _notes(results: Results, unit: str, errors: bool) -> list[str]:
             f"the plan is the target alone for {counted(len(results.shared), unit)} of "
             f"{len(results.units)}: the runs of one are those of the other"
         )
+    hot = sum(moment["throttled"] for moment in results.moments.values())
+    if hot:
+        notes.append(
+            f"{hot} of {counted(len(results.moments), 'sample')} ran on cores that were throttled: "
+            "let the device cool down, or use --cool-down 40"
+        )
     if any(contender.ceiling for contender in results.contenders):
         notes.append("oracle and the target as its own drafter show the most that drafts can give")
     if not errors and any(entry.clip.text for entry in results.units):

@@ -41,6 +41,10 @@ class Results:
             that the runs of one are those of the other.
         unit_lanes: as `lanes`, by unit, of the contender that has plans.
         predicted: by contender and unit, seconds that a simulation gives, where it can.
+        machine: what the JSON tells of another machine that it ran on; None for this one.
+        moments: by order of the samples, what is known of that machine before and after.
+        untimed: contender, unit and window of runs that nobody timed and that differed from the
+            reference.
         complete: nothing that was asked for is missing.
     """
 
@@ -63,6 +67,9 @@ class Results:
     shared: set[int] = field(default_factory=set)
     unit_lanes: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     predicted: dict[int, dict[int, float]] = field(default_factory=dict)
+    machine: Mapping[str, Any] | None = None
+    moments: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    untimed: set[tuple[int, int, int]] = field(default_factory=set)
     complete: bool = False
 
     @property

@@ -10,6 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from as2d_cli.commands.device_options import (
+    FOLDER,
+    SECONDS,
+    Cool,
+    Folder,
+    Keep,
+    OnDevice,
+    Seconds,
+    Serial,
+    device_request,
+)
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.limits import MAX_BUDGET, MAX_THREADS, MAX_WINDOWS
@@ -19,6 +30,7 @@ if TYPE_CHECKING:
     from as2d_cli.bench.results import Results
     from as2d_cli.bench.session import BenchRequest
     from as2d_cli.bench.summary import Row
+    from as2d_cli.device.opened import DeviceRequest
     from as2d_cli.output.file import ResultFile
 
 __all__ = ["register"]
@@ -33,7 +45,7 @@ class By(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("bench")(_bench)
+    app.command("bench", cls=OnDevice)(_bench)
 
 
 def _bench(
@@ -115,6 +127,11 @@ def _bench(
     offline: Annotated[
         bool, typer.Option("--offline", help="Never ask the network for a model.")
     ] = False,
+    device: Serial = None,
+    device_dir: Folder = FOLDER,
+    device_seconds: Seconds = SECONDS,
+    keep: Keep = True,
+    cool_down: Cool = None,
 ) -> None:
     """Compare strategies on the same audio, and check that all of them say the same.
 
@@ -181,15 +198,17 @@ def _bench(
         ),
         alignment=alignment is not None,
     )
+    there = device_request(ctx, device, device_dir, device_seconds, keep=keep, cool=cool_down)
     wanted = {"--json": json, "--html": html, "--trace": trace, "--alignment": alignment}
     with ExitStack() as stack:
         files = result_files(stack, wanted)
-        _run(environment, request, _command_line(ctx), files)
+        _run(environment, request, there, _command_line(ctx), files)
 
 
 def _run(
     environment: Environment,
     request: BenchRequest,
+    device: DeviceRequest | None,
     command: list[str],
     files: dict[str, ResultFile],
 ) -> None:
@@ -200,16 +219,26 @@ def _run(
 
     backend = environment.backend or default_backend(Talk(environment, quiet=False))
     watch = BenchProgress(environment)
-    session = Session(request, backend, watch)
     stopped: BaseException | None = None
-    try:
-        session.run()
-    except (KeyboardInterrupt, As2dError) as error:
-        if not session.results.samples:
-            raise
-        stopped = error
-    finally:
-        watch.close()
+    with ExitStack() as stack:
+        if device is None:
+            session = Session(request, backend, watch)
+        else:
+            from as2d_cli.catalog import default_store
+            from as2d_cli.commands.device import open_for
+            from as2d_cli.device.bench import DeviceSession
+            from as2d_cli.device.known import Nothing, Saved
+
+            known = Saved(default_store()) if environment.backend is None else Nothing()
+            opened = stack.enter_context(open_for(environment, device))
+            session = DeviceSession(request, backend, watch, opened, device, known)
+        stack.callback(watch.close)
+        try:
+            session.run()
+        except (KeyboardInterrupt, As2dError) as error:
+            if not session.results.samples:
+                raise
+            stopped = error
     if stopped is not None:
         environment.talk("not complete: what follows is what was measured so far")
     rows = _report(environment, session.results)
@@ -270,16 +299,20 @@ def _written(option: str, whole: dict[str, Any]) -> str:
 
 def _failed(environment: Environment, results: Results) -> bool:
     """Says what went wrong that must not."""
+    differing = {
+        (sample.turn.contender, sample.turn.unit, window): None
+        for sample in results.samples
+        for window in results.differing(sample)
+    }
     failed = bool(results.withdrawn)
     told = set()
-    for sample in results.samples:
-        contender = results.contenders[sample.turn.contender]
-        for window in results.differing(sample) if contender.exact else ():
+    for number, unit, window in [*differing, *sorted(results.untimed)]:
+        contender = results.contenders[number]
+        line = f"{contender.label}: {_name(results, unit)} window {window} differs"
+        if contender.exact and line not in told:
             failed = True
-            line = f"{contender.label}: {_name(results, sample.turn.unit)} window {window} differs"
-            if line not in told:
-                environment.talk(line)
-                told.add(line)
+            environment.talk(line)
+            told.add(line)
     return failed
 
 

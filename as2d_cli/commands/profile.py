@@ -9,12 +9,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from as2d_cli.commands.device_options import (
+    FOLDER,
+    SECONDS,
+    Folder,
+    Keep,
+    OnDevice,
+    Seconds,
+    Serial,
+    device_request,
+)
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from as2d_cli.device.opened import DeviceRequest
+    from as2d_cli.machine import Conditions, MachineFacts
     from as2d_cli.output.file import ResultFile
     from as2d_cli.profile.session import Findings, ProfileRequest
 
@@ -23,7 +35,7 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("profile")(_profile)
+    app.command("profile", cls=OnDevice)(_profile)
 
 
 def _profile(
@@ -70,6 +82,10 @@ def _profile(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Nothing on standard error but errors.")
     ] = False,
+    device: Serial = None,
+    device_dir: Folder = FOLDER,
+    device_seconds: Seconds = SECONDS,
+    keep: Keep = True,
 ) -> None:
     """Measure this machine with a pair of models, and plan how transcribe uses its cores.
 
@@ -80,6 +96,8 @@ def _profile(
 
     environment: Environment = ctx.obj
     _one_of({"--quick": quick, "--full": full, "--saved": saved})
+    _one_of({"--device": device is not None, "--device-file": device_file is not None})
+    there = device_request(ctx, device, device_dir, device_seconds, keep=keep)
     with ExitStack() as stack:
         files = result_files(stack, {"--save": save, "--html": html})
         if device_file is not None:
@@ -96,15 +114,20 @@ def _profile(
             saved=saved,
             alignment=alignment,
         )
-        findings = _found(environment, request, offline=offline, quiet=quiet)
-        _show(environment, findings, explain=explain, json=json)
-        _write(files, findings)
+        found = _found(environment, request, there, offline=offline, quiet=quiet)
+        _show(environment, *found, explain=explain, json=json)
+        _write(files, found[0])
 
 
 def _found(
-    environment: Environment, request: ProfileRequest, *, offline: bool, quiet: bool
-) -> Findings:
-    """Gets the models, and measures."""
+    environment: Environment,
+    request: ProfileRequest,
+    device: DeviceRequest | None,
+    *,
+    offline: bool,
+    quiet: bool,
+) -> tuple[Findings, MachineFacts, Conditions]:
+    """Gets the models, and measures; then tells of the machine."""
     from dataclasses import replace
 
     from as2d_cli.catalog import Listeners, Silent, default_store, fetching, waiting
@@ -129,29 +152,47 @@ def _found(
         request = replace(request, drafter=None if default is None else default.id)
     drafter = store.ensure(request.drafter, listeners) if request.drafter else None
     watch = BenchProgress(environment, quiet=quiet)
-    try:
-        profiles = Profiles(environment.cache_dir)
-        findings = run_profile(request, target, drafter, store, profiles, watch)
-    finally:
-        watch.close()
+    profiles = Profiles(environment.cache_dir)
+    with ExitStack() as stack:
+        site = None
+        if device is not None:
+            from as2d_cli.commands.device import open_for
+            from as2d_cli.device.profile import DeviceSite
+
+            opened = stack.enter_context(open_for(environment, device, quiet=quiet))
+            site = DeviceSite(opened, device)
+        stack.callback(watch.close)
+        findings = run_profile(request, target, drafter, store, profiles, watch, site)
     if findings.file is not None:
-        talk.notice(f"kept in {findings.file}; transcribe plans by it")
-    return findings
+        who = "transcribe plans" if site is None else "bench --device --plan auto plans"
+        talk.notice(f"kept in {findings.file}; {who} by it")
+    if site is not None:
+        return findings, site.where.facts, site.conditions
+    from as2d_cli.machine import read_conditions, read_machine
+
+    return findings, read_machine(), read_conditions()
 
 
-def _show(environment: Environment, findings: Findings, *, explain: bool, json: bool) -> None:
+def _show(
+    environment: Environment,
+    findings: Findings,
+    facts: MachineFacts,
+    conditions: Conditions,
+    *,
+    explain: bool,
+    json: bool,
+) -> None:
     if json:
         from as2d_cli.profile.document import document
 
         whole = json_module.dumps(document(findings), indent=1, allow_nan=False)
         environment.stdout.write(whole + "\n")
         return
-    from as2d_cli.machine import read_conditions, read_machine
     from as2d_cli.output.console import print_page
     from as2d_cli.output.machine_table import write_machine
     from as2d_cli.output.profile_report import print_costs, print_plan, print_ranking
 
-    write_machine(read_machine(), read_conditions(), environment)
+    write_machine(facts, conditions, environment)
     environment.stdout.write("\n")
 
     def report(console: Console) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from as2d_cli.machine.arm_cores import core_name
 from as2d_cli.machine.facts import Cache, Cluster, Conditions, MachineFacts
 
-__all__ = ["read_conditions", "read_machine"]
+__all__ = ["machine_facts", "read_conditions", "read_machine"]
 
 
 def read_machine(root: Path | None = None, allowed: str | None = None) -> MachineFacts:
@@ -22,10 +22,14 @@ def read_machine(root: Path | None = None, allowed: str | None = None) -> Machin
     """
     from as2d_cli import _native
 
-    found = _native.topology(root, allowed)
+    return machine_facts(_native.topology(root, allowed), platform.machine(), _native.kernel_name())
+
+
+def machine_facts(found: Mapping[str, Any], architecture: str, kernels: str) -> MachineFacts:
+    """What the engine read of a kernel, here or elsewhere (see `as2d_cli._native.topology`)."""
     return MachineFacts(
-        architecture=platform.machine(),
-        kernels=_native.kernel_name(),
+        architecture=architecture,
+        kernels=kernels,
         clusters=tuple(_cluster(entry) for entry in found["clusters"]),
         source=found["source"],
         can_pin=found["can_pin"],
@@ -50,7 +54,7 @@ def read_conditions(root: Path | None = None, allowed: str | None = None) -> Con
     )
 
 
-def _cluster(entry: dict[str, Any]) -> Cluster:
+def _cluster(entry: Mapping[str, Any]) -> Cluster:
     names = (core_name(model) for model in entry["model"].split(", "))
     return Cluster(
         cores=tuple(entry["cores"]),

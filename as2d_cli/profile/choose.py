@@ -20,7 +20,7 @@ from as2d_cli.errors import As2dError
 from as2d_cli.profile.alignment import in_pieces
 from as2d_cli.profile.costs import CostModel
 from as2d_cli.profile.planner import Candidate, Ranked, best, candidates, rank
-from as2d_cli.profile.profiles import BundleFolder, Profile, Profiles, key_of
+from as2d_cli.profile.profiles import BundleFolder, Profile, Profiles, Where, key_of
 
 __all__ = ["BundleStore", "fitting", "plan_by_profile", "plan_with"]
 
@@ -36,17 +36,24 @@ class BundleStore(Protocol):
     def find(self, name: str, /) -> BundleFolder | None: ...
 
 
-def plan_by_profile(request: PlanRequest, store: BundleStore) -> Plan:
+def plan_by_profile(
+    request: PlanRequest,
+    store: BundleStore,
+    elsewhere: tuple[Machine, Where] | None = None,
+) -> Plan:
     """The best plan that does what is asked for. Measures nothing, and fetches nothing.
+
+    Args:
+        elsewhere: another machine than this one.
 
     Raises:
         As2dError: status USAGE; a list of cores is wrong.
     """
-    machine = this_machine()
+    machine, where = elsewhere or (this_machine(), None)
     ruled = make_plan(request, machine)
     if request.costs is not None:
         return ruled
-    profile, why = _profile(request, store)
+    profile, why = _profile(request, store, where)
     if profile is None:
         return replace(ruled, why=f"{ruled.why}: {why}") if why else ruled
     return plan_with(profile, request, machine)
@@ -124,7 +131,9 @@ def _least_windows(chosen: Candidate, profile: Profile) -> int:
     return _FEW
 
 
-def _profile(request: PlanRequest, store: BundleStore) -> tuple[Profile | None, str]:
+def _profile(
+    request: PlanRequest, store: BundleStore, where: Where | None
+) -> tuple[Profile | None, str]:
     """What was measured with these models, and if there is nothing, what is to be said of it.
 
     Nothing, where the models are not here: they are fetched next, which is told, too.
@@ -138,7 +147,7 @@ def _profile(request: PlanRequest, store: BundleStore) -> tuple[Profile | None, 
     if not bundles or len(bundles) < len(found):
         return None, ""
     target, *drafters = bundles
-    return Profiles(store.cache).load(key_of(target, drafters[0] if drafters else None))
+    return Profiles(store.cache).load(key_of(target, drafters[0] if drafters else None, where))
 
 
 def _why(costs: CostModel, chosen: Ranked) -> str:

@@ -1,4 +1,4 @@
-"""What the work of both lanes takes on one way to share the cores, timed visit by visit."""
+"""What the work of both lanes costs on one way to share the cores, by what visits timed."""
 
 from __future__ import annotations
 
@@ -6,74 +6,48 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
 
-import numpy as np
-
-from as2d_cli.audio.decode import RATE
-from as2d_cli.audio.downmix import Samples
 from as2d_cli.profile.costs import DraftCosts, LaneCosts, Line, TargetCosts
 from as2d_cli.profile.layouts import Layout
 from as2d_cli.profile.spread import Spread, relative_deviation, spread_of
+from as2d_cli.profile.visit import TargetTimes, TimedDraft, Visit
 
-__all__ = ["REPEATS", "LaneTiming", "TimedEngine"]
-
-_AUDIO = (5.0, 28.0)
-"""Seconds of audio that the encoder is timed with, in turn: near both ends of what a window is."""
-
-REPEATS = 5
-"""Forwards of each number of rows in a visit."""
-
-_OWN_EVERY = 2
-"""Visits from one that times the lane without lent cores to the next: its figures matter least."""
-
-
-class TimedEngine(Protocol):
-    """What is used of an engine (see `as2d_cli.decoding.Engine`). All calls block."""
-
-    def time_encode(
-        self, seconds_of_audio: float, repeats: int, *, lend: bool = True, most_seconds: float
-    ) -> list[float]: ...
-    def time_steps(
-        self, rows: Sequence[int], repeats: int, *, lend: bool = True, most_seconds: float
-    ) -> list[list[float]]: ...
-    def time_draft(
-        self, samples: Any, language: str, *, lend: bool = True
-    ) -> Mapping[str, Any]: ...
-    def time_together(
-        self, rows: Sequence[int], seconds: float, samples: Any, language: str
-    ) -> Mapping[str, Any]: ...
+__all__ = ["LaneTiming"]
 
 
 class LaneTiming:
-    """Collects what an engine on these cores takes.
+    """Collects what the visits to an engine on these cores timed, here or elsewhere.
 
     Attributes:
         layout: the cores.
+        visits: so far.
         draft: what the drafter said of the clip, in the target's tokens.
     """
 
-    def __init__(self, layout: Layout, rows: Sequence[int], clip: Samples, language: str) -> None:
+    def __init__(self, layout: Layout, audio: float) -> None:
+        """`audio`: seconds of the clip."""
         self.layout = layout
+        self.visits = 0
         self.draft: Sequence[int] = ()
-        self._rows, self._clip, self._language = rows, clip, language
-        self._visits = 0
+        self._audio = audio
         self._alone, self._own, self._beside = _Target(), _Target(), _Target()
         self._rest, self._work = _Draft(), _Draft()
 
-    def visit(self, engine: TimedEngine, seconds: float) -> None:
-        """Takes a few samples of everything.
-
-        Args:
-            seconds: both lanes work together for so long.
-        """
-        self._time_target(engine, self._alone, lend=True)
-        if self.layout[1]:
-            if self._visits % _OWN_EVERY == 0:
-                self._time_target(engine, self._own, lend=False)
-            self._time_draft(engine)
-            self._time_together(engine, seconds)
-        self._visits += 1
+    def add(self, visit: Visit) -> None:
+        """One visit more."""
+        self._alone.add(visit.alone)
+        if visit.own is not None:
+            self._own.add(visit.own)
+        if visit.draft is not None:
+            self._rest.add(visit.draft)
+            if self.visits == 0:
+                self.draft = visit.draft.tokens
+        if visit.beside is not None:
+            self._beside.add_steps(visit.beside)
+        # The last one may have been stopped in the middle.
+        for draft in [draft for draft in visit.drafts if draft.complete] or visit.drafts:
+            self._work.add(draft)
+        self.visits += 1
 
     def costs(self, noise: float) -> LaneCosts:
         """What came of it.
@@ -95,7 +69,7 @@ class LaneTiming:
         spread = self._beside.step_spread(noise)
         beside = TargetCosts(own.encode.times(slower), steps, 0.0, spread, spread)
         rest, work = self._rest.costs(noise), self._work.costs(noise)
-        audio = len(self._clip) / RATE
+        audio = self._audio
         longer = work.encode(audio) / rest.encode(audio) if rest.encode(audio) else 1.0
         work = replace(work, encode=rest.encode.times(longer))
         return replace(lane, own=own, beside=beside, draft=rest, draft_beside=work)
@@ -112,30 +86,6 @@ class LaneTiming:
         for target in (self._alone, self._own, self._beside):
             yield from target.deviations()
 
-    def _time_target(self, engine: TimedEngine, found: _Target, *, lend: bool) -> None:
-        # No more samples than one of each, and the repeats of steps: the visits are many.
-        found.add(self._rows, engine.time_steps(self._rows, REPEATS, lend=lend, most_seconds=30.0))
-        audio = _AUDIO[len(found.encode) % len(_AUDIO)]
-        (seconds,) = engine.time_encode(audio, 1, lend=lend, most_seconds=0.0)
-        found.encode.append((audio, seconds))
-
-    def _time_draft(self, engine: TimedEngine) -> None:
-        """Of the clip, and in turn of the clip said twice: longer audio takes longer."""
-        twice = self._visits % 2 == 1
-        samples = np.concatenate([self._clip, self._clip]) if twice else self._clip
-        timing = engine.time_draft(samples, self._language, lend=False)
-        self._rest.add(len(samples) / RATE, timing)
-        if not twice:
-            self.draft = list(timing["tokens"])
-
-    def _time_together(self, engine: TimedEngine, seconds: float) -> None:
-        found = engine.time_together(self._rows, seconds, self._clip, self._language)
-        self._beside.add(self._rows, found["steps"])
-        # The last one may have been stopped in the middle.
-        whole = [draft for draft in found["drafts"] if draft["complete"]] or found["drafts"]
-        for timing in whole:
-            self._work.add(len(self._clip) / RATE, timing)
-
 
 class _Target:
     """Seconds of the target's work.
@@ -146,11 +96,16 @@ class _Target:
 
     def __init__(self) -> None:
         self.encode: list[tuple[float, float]] = []
-        self._visits: list[dict[int, Sequence[float]]] = []
+        self._visits: list[Mapping[int, Sequence[float]]] = []
 
-    def add(self, rows: Sequence[int], steps: Sequence[Sequence[float]]) -> None:
+    def add(self, times: TargetTimes) -> None:
+        """Of one visit."""
+        self.add_steps(times.steps)
+        self.encode.append((times.audio, times.encode))
+
+    def add_steps(self, steps: Mapping[int, Sequence[float]]) -> None:
         """Seconds by rows, of one visit."""
-        self._visits.append(dict(zip(rows, steps, strict=True)))
+        self._visits.append(steps)
 
     def costs(self, encode: Line, noise: float) -> TargetCosts:
         """`encode`: what was made of the passes of the encoder."""
@@ -205,11 +160,11 @@ class _Draft:
         self.tokens: list[float] = []
         self._encode: list[tuple[float, float]] = []
 
-    def add(self, audio: float, timing: Mapping[str, Any]) -> None:
+    def add(self, draft: TimedDraft) -> None:
         """One draft."""
-        self._encode.append((audio, timing["encode"]))
+        self._encode.append((draft.audio, draft.encode))
         # The end is a token like any other.
-        self.tokens.append(timing["steps"] / (len(timing["tokens"]) + 1))
+        self.tokens.append(draft.steps / (len(draft.tokens) + 1))
 
     def costs(self, noise: float) -> DraftCosts:
         by_audio: dict[float, list[float]] = defaultdict(list)

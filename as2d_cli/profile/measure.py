@@ -6,7 +6,6 @@ meets all of them, and shows as a spread of each, not as a difference between th
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -18,13 +17,13 @@ import numpy as np
 from as2d_cli.audio.decode import RATE
 from as2d_cli.audio.downmix import Samples
 from as2d_cli.profile.costs import CostModel
-from as2d_cli.profile.fit import BATCH, Heard, fitted
-from as2d_cli.profile.lane_timing import REPEATS, LaneTiming, TimedEngine
+from as2d_cli.profile.fit import BATCH, Heard
 from as2d_cli.profile.layouts import Layout
+from as2d_cli.profile.reckoning import Measured, Reckoning
 from as2d_cli.profile.room import Room
-from as2d_cli.profile.spread import MEDIAN_ERROR, typical_noise
+from as2d_cli.profile.visit import TimedEngine, visit
 
-__all__ = ["FULL", "QUICK", "USUAL", "Effort", "Measured", "Subject", "Watch", "measure"]
+__all__ = ["FULL", "QUICK", "USUAL", "Effort", "Subject", "Watch", "layout_name", "measure"]
 
 _LEAST_LAYOUTS = 2
 
@@ -105,19 +104,6 @@ class Watch(Protocol):
         """So much of the total is done."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What came of it.
-
-    Attributes:
-        text, draft: of the clip, in the target's tokens; no draft without a drafter.
-    """
-
-    costs: CostModel
-    text: Sequence[int]
-    draft: Sequence[int]
-
-
 def measure(subject: Subject, layouts: Sequence[Layout], effort: Effort, watch: Watch) -> Measured:
     """Measures as many of `layouts`, in their order, as there is time for, but two in any case."""
     return _Measuring(subject, effort, watch).all(layouts[: effort.most_layouts])
@@ -126,88 +112,75 @@ def measure(subject: Subject, layouts: Sequence[Layout], effort: Effort, watch: 
 class _Measuring:
     def __init__(self, subject: Subject, effort: Effort, watch: Watch) -> None:
         self._subject, self._effort, self._watch = subject, effort, watch
-        self._timings: list[LaneTiming] = []
-        self._runs: list[Heard] = []
-        self._batches: list[Heard] = []
+        self._found = Reckoning(len(subject.clip) / RATE)
         self._told = self._begun = 0.0
 
     def all(self, layouts: Sequence[Layout]) -> Measured:
-        subject = self._subject
+        subject, found = self._subject, self._found
         self._watch.begin(_summary(subject, layouts), self._effort.seconds)
         self._told = self._begun = time.monotonic()
         # Those that fit into the memory together are measured in turn; and so on with the rest.
-        while len(self._timings) < len(layouts):
-            if len(self._timings) >= _LEAST_LAYOUTS and self._left() <= 0:
+        while len(found.lanes) < len(layouts):
+            if len(found.lanes) >= _LEAST_LAYOUTS and self._left() <= 0:
                 break
             with ExitStack() as stack:
                 self._group(stack, layouts)
-        noise, repeats = self._noise()
-        costs = CostModel(
-            target=subject.target,
-            drafter=subject.drafter,
-            shares_encoder=subject.shares_encoder,
-            lanes=tuple(timing.costs(noise) for timing in self._timings),
-            prompt_rows=subject.prompt_rows,
-            bandwidth=_bandwidth(),
-            noise=repeats,
+        return found.measured(
+            CostModel(
+                target=subject.target,
+                drafter=subject.drafter,
+                shares_encoder=subject.shares_encoder,
+                lanes=(),
+                prompt_rows=subject.prompt_rows,
+                bandwidth=_bandwidth(),
+            )
         )
-        costs = fitted(costs, self._runs, self._batches, len(subject.clip) / RATE, noise)
-        draft = next((timing.draft for timing in self._timings if timing.draft), ())
-        return Measured(costs, self._runs[0].texts[0], draft)
 
     def _group(self, stack: ExitStack, layouts: Sequence[Layout]) -> None:
         """Opens as many as there is room and time for, and visits them in turn."""
-        done = len(self._timings)
+        lanes = self._found.lanes
         end = time.monotonic() + self._left() * _FIRST_SHARE
-        group: list[tuple[LaneTiming, TimedEngine]] = []
-        for layout in layouts[done:]:
+        group: list[tuple[Layout, TimedEngine]] = []
+        for layout in layouts[len(lanes) :]:
             if group and not self._subject.room.for_another():
                 break
-            if len(self._timings) >= _LEAST_LAYOUTS and time.monotonic() >= end:
+            if len(lanes) >= _LEAST_LAYOUTS and time.monotonic() >= end:
                 break
-            clip, language = self._subject.clip, self._subject.language
-            timing = LaneTiming(layout, self._effort.rows, clip, language)
             engine = stack.enter_context(self._subject.open(layout))
-            group.append((timing, engine))
-            self._timings.append(timing)
-            self._visit(timing, engine, 0)
+            group.append((layout, engine))
+            self._visit(layout, engine)
             self._subject.room.opened()
-        rest = len(layouts) - len(self._timings)
+        rest = len(layouts) - len(lanes)
         share = self._left() * len(group) / (len(group) + rest)
         self._rounds(group, time.monotonic() + share)
 
-    def _rounds(self, group: Sequence[tuple[LaneTiming, TimedEngine]], end: float) -> None:
+    def _rounds(self, group: Sequence[tuple[Layout, TimedEngine]], end: float) -> None:
         """The first is over. A B C, then C B A, as in a bench."""
         for number in range(1, _MOST_ROUNDS):
             begun = time.monotonic()
-            for timing, engine in group if number % 2 == 0 else group[::-1]:
-                self._visit(timing, engine, number)
+            for layout, engine in group if number % 2 == 0 else group[::-1]:
+                self._visit(layout, engine)
             now = time.monotonic()
             if number + 1 >= _LEAST_ROUNDS and now + (now - begun) / 2 > end:
                 break
 
-    def _visit(self, timing: LaneTiming, engine: TimedEngine, number: int) -> None:
-        self._watch.doing(_name(timing.layout))
-        timing.visit(engine, min(_MOST_TOGETHER, self._effort.seconds * _TOGETHER_SHARE))
-        if timing is self._timings[0]:
-            clip, hear = self._subject.clip, self._subject.hear
-            self._runs.append(hear(engine, [clip], 1))
-            if number < self._effort.batches:
-                self._batches.append(hear(engine, [clip] * BATCH, BATCH))
+    def _visit(self, layout: Layout, engine: TimedEngine) -> None:
+        self._watch.doing(layout_name(layout))
+        subject, effort, lane = self._subject, self._effort, self._found.lane(layout)
+        number = lane.visits
+        together = min(_MOST_TOGETHER, effort.seconds * _TOGETHER_SHARE) if layout[1] else None
+        clip, language = subject.clip, subject.language
+        lane.add(visit(engine, number, effort.rows, clip, language, together))
+        if lane is self._found.lanes[0]:
+            self._found.runs.append(subject.hear(engine, [clip], 1))
+            if number < effort.batches:
+                self._found.batches.append(subject.hear(engine, [clip] * BATCH, BATCH))
         now = time.monotonic()
         self._watch.advance(now - self._told)
         self._told = now
 
     def _left(self) -> float:
         return max(0.0, self._begun + self._effort.seconds - time.monotonic())
-
-    def _noise(self) -> tuple[float, float]:
-        """How far rounds are off, and repeats within one."""
-        rounds = [found for timing in self._timings for found in timing.rounds()]
-        deviations = [found for timing in self._timings for found in timing.deviations()]
-        repeats = statistics.median(deviations) if deviations else 0.0
-        # A round cannot be surer than its own repeats, however much alike two rounds turned out.
-        return max(typical_noise(rounds), MEDIAN_ERROR * repeats / REPEATS**0.5), repeats
 
 
 def _bandwidth() -> float:
@@ -227,7 +200,8 @@ def _summary(subject: Subject, layouts: Sequence[Layout]) -> str:
     return f"measuring {pair}, up to {len(layouts)} ways to share the cores"
 
 
-def _name(layout: Layout) -> str:
+def layout_name(layout: Layout) -> str:
+    """For people."""
     target, draft = layout
     cores = f"target on {len(target)}"
     return cores + (f", drafter on {len(draft)}" if draft else "")

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from as2d_cli import __version__
 from as2d_cli.cpu import cpu_name
 from as2d_cli.errors import As2dError
-from as2d_cli.machine import read_machine
+from as2d_cli.machine import MachineFacts, read_machine
 from as2d_cli.profile.alignment import (
     Recordings,
     recordings_from_json,
@@ -24,7 +24,7 @@ from as2d_cli.profile.alignment import (
 )
 from as2d_cli.profile.costs import CostModel
 
-__all__ = ["BundleFolder", "Profile", "Profiles", "key_of"]
+__all__ = ["BundleFolder", "Profile", "Profiles", "Where", "here", "key_of"]
 
 
 class BundleFolder(Protocol):
@@ -123,15 +123,36 @@ def _read(path: Path, key: Mapping[str, Any]) -> tuple[Profile | None, str]:
     return profile, ""
 
 
-def key_of(target: BundleFolder, drafter: BundleFolder | None) -> dict[str, Any]:
-    """What a measurement with these models, here and now, belongs to."""
-    facts = read_machine()
+@dataclass(frozen=True)
+class Where:
+    """A machine that is measured.
+
+    Attributes:
+        name: of its processor, or of all of it.
+        onnxruntime: version.
+    """
+
+    name: str
+    facts: MachineFacts
+    onnxruntime: str
+
+
+def here() -> Where:
+    """This machine."""
+    return Where(cpu_name(), read_machine(), metadata.version("onnxruntime"))
+
+
+def key_of(
+    target: BundleFolder, drafter: BundleFolder | None, where: Where | None = None
+) -> dict[str, Any]:
+    """What a measurement with these models, there and now, belongs to."""
+    where = where or here()
     return {
-        "machine": cpu_name(),
-        "cores, or what limits them": facts.fingerprint(),
-        "kernels": facts.kernels,
+        "machine": where.name,
+        "cores, or what limits them": where.facts.fingerprint(),
+        "kernels": where.facts.kernels,
         "as2d": __version__,
-        "onnxruntime": metadata.version("onnxruntime"),
+        "onnxruntime": where.onnxruntime,
         "target": target.id,
         "target's files": _digest(target),
         "drafter": drafter.id if drafter is not None else None,

@@ -21,15 +21,16 @@ from as2d_cli.profile.choose import fitting
 from as2d_cli.profile.costs import CostModel
 from as2d_cli.profile.fit import Heard
 from as2d_cli.profile.layouts import Layout, layouts
-from as2d_cli.profile.measure import Effort, Measured, Subject, Watch, measure
+from as2d_cli.profile.measure import Effort, Subject, Watch, measure
 from as2d_cli.profile.planner import Ranked, best, candidates, rank, reasons
-from as2d_cli.profile.profiles import Profile, Profiles, key_of
+from as2d_cli.profile.profiles import Profile, Profiles, Where, here, key_of
+from as2d_cli.profile.reckoning import Measured
 from as2d_cli.tasks.interrupt import interruptible
 from as2d_cli.tasks.known_clip import known_clip
 from as2d_cli.tasks.models import check_drafter
 from as2d_cli.text.whisper_prompt import prompt
 
-__all__ = ["Findings", "ProfileRequest", "ranked", "run_profile"]
+__all__ = ["Findings", "ProfileRequest", "Site", "ranked", "run_profile", "spoken"]
 
 _LENGTHS = (1, 2, 4, 8)
 """Windows of recordings that a plan is told for."""
@@ -82,6 +83,24 @@ class Findings:
         )
 
 
+class Site(Protocol):
+    """Where it is measured."""
+
+    @property
+    def machine(self) -> Machine: ...
+    @property
+    def where(self) -> Where: ...
+    def measure(
+        self,
+        target: Bundle,
+        drafter: Bundle | None,
+        layouts: Sequence[Layout],
+        effort: Effort,
+        watch: Watch,
+    ) -> Measured:
+        """As `as2d_cli.profile.measure.measure`, on what `known_clip` says."""
+
+
 class StoreFace(Protocol):
     """What is used of a store (see `as2d_cli.catalog.Store`)."""
 
@@ -97,16 +116,21 @@ def run_profile(
     store: StoreFace,
     profiles: Profiles,
     watch: Watch,
+    site: Site | None = None,
 ) -> Findings:
     """Measures, keeps what was measured, and ranks the plans.
+
+    Args:
+        site: another machine than this one.
 
     Raises:
         As2dError: a model cannot be loaded, or nothing that holds was saved.
     """
     if drafter is not None:
         check_drafter(request.drafter or drafter.id, drafter, target)
-    key = key_of(target, drafter)
-    machine = this_machine()
+    site = site or _Here()
+    key = key_of(target, drafter, site.where)
+    machine = site.machine
     file = None
     if request.saved:
         found, why = profiles.load(key)
@@ -114,15 +138,13 @@ def run_profile(
             raise As2dError(why, remedy="run as2d profile without --saved")
         profile = found
     else:
-        subject = _subject(target, drafter, machine)
-        measured = measure(
-            subject, layouts(machine, drafter=drafter is not None), request.effort, watch
-        )
+        ways = layouts(machine, drafter=drafter is not None)
+        measured = site.measure(target, drafter, ways, request.effort, watch)
         created = datetime.now(UTC).isoformat(timespec="seconds")
         costs = replace(measured.costs, key=key, created=created)
-        profile = Profile(costs, _heard(subject, measured, target))
+        profile = Profile(costs, _heard(measured, target, drafter))
         file = profiles.save(profile)
-    others = [] if request.alignment else _others(profile, target, store, profiles)
+    others = [] if request.alignment else _others(profile, target, store, profiles, site.where)
     found_by = {
         p.costs.drafter: read_traces(request.alignment, target.id, p.costs.drafter)
         if request.alignment
@@ -164,7 +186,7 @@ def _chosen_for(
 
 
 def _others(
-    profile: Profile, target: Bundle, store: StoreFace, profiles: Profiles
+    profile: Profile, target: Bundle, store: StoreFace, profiles: Profiles, where: Where
 ) -> list[Profile]:
     """What was measured of the target with other drafters, as far as it holds."""
     found = []
@@ -172,15 +194,38 @@ def _others(
         if entry.role != "drafter" or entry.id == profile.costs.drafter or not entry.usable:
             continue
         bundle = store.find(entry.id)
-        other = profiles.load(key_of(target, bundle))[0] if bundle is not None else None
+        other = profiles.load(key_of(target, bundle, where))[0] if bundle is not None else None
         if other is not None:
             found.append(other)
     return found
 
 
+def spoken(target: Bundle) -> str:
+    """The language that the known clip is taken for: its own, if the target knows it."""
+    return "en" if "en" in target.languages else target.languages[0]
+
+
+class _Here:
+    """This machine."""
+
+    def __init__(self) -> None:
+        self.machine = this_machine()
+        self.where = here()
+
+    def measure(
+        self,
+        target: Bundle,
+        drafter: Bundle | None,
+        layouts: Sequence[Layout],
+        effort: Effort,
+        watch: Watch,
+    ) -> Measured:
+        return measure(_subject(target, drafter, self.machine), layouts, effort, watch)
+
+
 def _subject(target: Bundle, drafter: Bundle | None, machine: Machine) -> Subject:
     clip = known_clip()
-    language = "en" if "en" in target.languages else target.languages[0]
+    language = spoken(target)
 
     @contextmanager
     def open_engine(layout: Layout) -> Iterator[Engine]:
@@ -211,10 +256,10 @@ def _subject(target: Bundle, drafter: Bundle | None, machine: Machine) -> Subjec
     )
 
 
-def _heard(subject: Subject, measured: Measured, target: Bundle) -> Recordings:
+def _heard(measured: Measured, target: Bundle, drafter: Bundle | None) -> Recordings:
     """The clip as a recording of one window, and as one of several."""
-    seconds = len(subject.clip) / target.sample_rate
-    if subject.drafter is None:
+    seconds = len(known_clip()) / target.sample_rate
+    if drafter is None:
         window = perfect(seconds, len(measured.text))
     else:
         tracer = _native.Replay(target.path / target.vocabulary_file)

@@ -69,11 +69,10 @@ def transcribe_known_clip(bundle: Bundle, target: Bundle | None = None) -> Check
     samples = known_clip()
     try:
         heard_through = None if target is None else target.path
-        said = _native.draft_alone(ort_library(), bundle.path, samples, "en", heard_through).decode(
-            "utf-8", "replace"
-        )
+        _, text = _native.draft_alone(ort_library(), bundle.path, samples, "en", heard_through)
     except (_native.NativeError, As2dError) as error:
         return CheckResult("speech", False, str(error))
+    said = text.decode("utf-8", "replace")
     heard = "".join(c if c.isalpha() else " " for c in said.lower()).split()
     missing = [word for word in _WORDS if word not in heard]
     if len(missing) > _MOST_MISSING or len(heard) > 2 * len(_WORDS):

@@ -11,5 +11,7 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 
 find_program(AS2D_EMULATOR NAMES qemu-aarch64 qemu-aarch64-static)
 if(AS2D_EMULATOR)
-  set(CMAKE_CROSSCOMPILING_EMULATOR ${AS2D_EMULATOR};-L;/usr/aarch64-linux-gnu)
+  # The emulator's newest processor would sign and check every address, which takes many times as
+  # long; this one has the dot products.
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${AS2D_EMULATOR};-cpu;cortex-a76;-L;/usr/aarch64-linux-gnu)
 endif()

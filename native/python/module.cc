@@ -81,26 +81,6 @@ const char* NameOf(FinishReason reason) {
   return "";
 }
 
-const char* NameOf(Activity activity) {
-  switch (activity) {
-    case Activity::kIdle:
-      return "idle";
-    case Activity::kEncoding:
-      return "encoding";
-    case Activity::kPrompting:
-      return "prompting";
-    case Activity::kVerifying:
-      return "verifying";
-    case Activity::kAlone:
-      return "alone";
-    case Activity::kDrafting:
-      return "drafting";
-    case Activity::kDone:
-      return "done";
-  }
-  return "";
-}
-
 /// A message as a Python string, even where it names a path that is not UTF-8.
 nb::object TextOf(std::string_view message) {
   return nb::steal(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()),
@@ -157,7 +137,7 @@ nb::dict DictOf(const Event& event) {
       dict["finished"] = event.finished;
       break;
     case Event::Kind::kLaneChanged:
-      dict["lane"] = event.lane == LaneName::kTarget ? "target" : "draft";
+      dict["lane"] = NameOf(event.lane);
       dict["activity"] = NameOf(event.activity);
       break;
     case Event::Kind::kDraftingChanged:
@@ -221,18 +201,6 @@ nb::dict DictOf(const LaneReport& report) {
   dict["cores"] = report.cores;
   dict["threads"] = threads;
   return dict;
-}
-
-const char* NameOf(ClusterSource source) {
-  switch (source) {
-    case ClusterSource::kNone:
-      return "none";
-    case ClusterSource::kCapacity:
-      return "capacity";
-    case ClusterSource::kMaxFrequency:
-      return "frequency";
-  }
-  return "";
 }
 
 nb::object ListOf(const std::optional<CpuMask>& mask) {
@@ -369,12 +337,12 @@ NB_MODULE(_native, module) {
          const Samples& samples, std::string language,
          const std::optional<std::filesystem::path>& target) {
         Window window = DraftedWindow(samples, std::move(language));
-        std::string text;
+        Said said;
         {
           const nb::gil_scoped_release release;
-          text = DraftAlone(ort_library, drafter, std::move(window), target.value_or(""));
+          said = DraftAlone(ort_library, drafter, std::move(window), target.value_or(""));
         }
-        return nb::bytes(text.data(), text.size());
+        return std::pair(std::move(said.tokens), nb::bytes(said.text.data(), said.text.size()));
       },
       "ort_library"_a, "drafter"_a, "samples"_a, "language"_a, "target"_a = nb::none());
   module.def(

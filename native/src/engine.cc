@@ -172,9 +172,8 @@ void Engine::SetDrafter(std::shared_ptr<ScriptedDrafter> drafter) {
   draft_lane_ = std::make_shared<Lane>();
 }
 
-std::string DraftAlone(const std::filesystem::path& ort_library,
-                       const std::filesystem::path& drafter, Window window,
-                       const std::filesystem::path& target) {
+Said DraftAlone(const std::filesystem::path& ort_library, const std::filesystem::path& drafter,
+                Window window, const std::filesystem::path& target) {
   const Bundle bundle = Bundle::Open(drafter);
   const auto runtime = Runtime::Open(ort_library);
   const auto pool = WorkerPool::Unpinned("as2d-draft", 1);
@@ -192,13 +191,12 @@ std::string DraftAlone(const std::filesystem::path& ort_library,
   }
   const auto model = MakeDraftModel(runtime, bundle, pool, false);
   const auto vocabulary = LoadVocabulary(bundle);
-  std::vector<TokenId> tokens;
+  Said said;
   model->Begin(window, encoding);
-  while (model->Next(&tokens)) {
+  while (model->Next(&said.tokens)) {
   }
-  std::string text;
-  for (const TokenId token : tokens) text += vocabulary->Bytes(token);
-  return text;
+  for (const TokenId token : said.tokens) said.text += vocabulary->Bytes(token);
+  return said;
 }
 
 void Engine::RequireIdle() const {

@@ -374,7 +374,9 @@ TEST(DraftAloneTest, AHeadHearsThroughItsTarget) {
     const Vocabulary vocabulary = Vocabulary::Load(Open(name).File("vocabulary").string());
     std::string text;
     for (const TokenId token : tokens) text += vocabulary.Bytes(token);
-    EXPECT_EQ(DraftAlone(library, BundlePath(name), window, BundlePath("one")), text);
+    const auto said = DraftAlone(library, BundlePath(name), window, BundlePath("one"));
+    EXPECT_EQ(said.tokens, tokens);
+    EXPECT_EQ(said.text, text);
     EXPECT_NE(ProblemOf([&] {
                 DraftAlone(library, BundlePath(name), window);
               }).find("says nothing without its target; pull 'one', too"),

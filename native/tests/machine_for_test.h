@@ -21,7 +21,8 @@ class FakeMachine {
     std::string name = (std::filesystem::temp_directory_path() / "as2d-machine-XXXXXX").string();
     if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
     root_ = name;
-    roots_ = {root_ / "cpu", root_ / "proc", root_ / "cgroup", root_ / "thermal", root_ / "hwmon"};
+    roots_ = {root_ / "cpu",     root_ / "proc",  root_ / "cgroup",
+              root_ / "thermal", root_ / "hwmon", root_ / "power"};
   }
   ~FakeMachine() { std::filesystem::remove_all(root_); }
   FakeMachine(const FakeMachine&) = delete;

@@ -12,7 +12,8 @@ import pytest
 from as2d_cli.profile.alignment import perfect
 from as2d_cli.profile.fit import Heard
 from as2d_cli.profile.layouts import Layout
-from as2d_cli.profile.measure import Effort, Measured, Subject, measure
+from as2d_cli.profile.measure import Effort, Subject, measure
+from as2d_cli.profile.reckoning import Measured
 from as2d_cli.profile.room import Room
 from as2d_cli.profile.simulate import Setup, simulate
 from as2d_cli.profile.spread import Spread

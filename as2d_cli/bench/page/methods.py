@@ -55,21 +55,43 @@ def _machine(document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         else f"cores {_ids(cluster['cores'])}, capacity {cluster['capacity']}"
         for cluster in machine["clusters"]
     )
+    versions = [
+        f"{name} {version}"
+        for name, version in (
+            ("as2d", document["as2d"]),
+            ("Python", machine.get("python")),
+            ("ONNX Runtime", machine["onnxruntime"]),
+            ("NumPy", machine.get("numpy")),
+        )
+        if version is not None
+    ]
     return (
+        *_phone(machine),
         ("CPU", machine["cpu"]),
         ("clusters", clusters),
         ("quota", f"{number(machine['quota'], 1)} cores" if machine["quota"] else "none"),
         ("kernels", machine["kernels"]),
         ("system", machine["system"]),
-        (
-            "versions",
-            f"as2d {document['as2d']}, Python {machine['python']}, "
-            f"ONNX Runtime {machine['onnxruntime']}, NumPy {machine['numpy']}",
-        ),
+        ("versions", ", ".join(versions)),
         ("language", settings["language"] or "of each clip"),
         ("baseline", settings["baseline"]),
         ("repeats", str(settings["repeat"])),
     )
+
+
+def _phone(machine: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Of a device that the bench was made on: what it is, and how warm it was."""
+    phone = machine.get("phone")
+    if phone is None:
+        return
+    words = (phone["manufacturer"], phone["model"], phone["soc"] or phone["board"])
+    yield "device", " ".join(word for word in words if word) or phone["serial"]
+    if phone["android"]:
+        yield "Android", f"{phone['android']}, {phone['build']}"
+    warm = [heat["battery_celsius"] for heat in machine["heat"]]
+    if any(celsius is not None for celsius in warm):
+        told = ["unknown" if celsius is None else f"{celsius:.1f} °C" for celsius in warm]
+        yield "battery", ", then ".join(told)
 
 
 def _pairs(pairs: Iterable[tuple[str, str]]) -> str:

@@ -54,24 +54,34 @@ def _download(
     try:
         for package in source.packages:
             try:
-                _pip(package, destination, temporary, progress)
+                pip_download(package, destination, temporary, progress)
             except SourceError:
                 if source.platform is None:
                     raise
                 platform = ["--platform", source.platform]
-                _pip(package, destination, temporary, progress, platform)
+                pip_download(package, destination, temporary, progress, platform)
     finally:
         progress.finish()
     return sorted(destination.glob("*.whl"))
 
 
-def _pip(
+def pip_download(
     package: str,
     destination: Path,
     temporary: Path,
     progress: Progress,
     options: Sequence[str] = (),
 ) -> None:
+    """Put the wheel of ``package`` into ``destination``, and nothing else that it asks for.
+
+    Args:
+        package: as pip takes it, with its version.
+        temporary: folder of pip's own files, whose growth is the progress.
+        options: more for pip.
+
+    Raises:
+        SourceError: pip is not there, or cannot get it.
+    """
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
     command += ["--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--quiet"]
     command += [*options, "--dest", str(destination), package]

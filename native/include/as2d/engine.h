@@ -157,11 +157,16 @@ class Engine {
   bool timing_cancelled_ = false;
 };
 
-/// Everything that a drafter's bundle says for one window, as bytes of its own vocabulary; for
-/// checking a bundle that cannot be a target. A head needs the bundle of its target, whose encoder
-/// it hears through; no other looks at it. Blocks. Throws Error, naming the file.
-std::string DraftAlone(const std::filesystem::path& ort_library,
-                       const std::filesystem::path& drafter, Window window,
-                       const std::filesystem::path& target = {});
+/// Everything that a drafter says for one window: tokens of its own vocabulary, and their bytes.
+struct Said {
+  std::vector<TokenId> tokens;
+  std::string text;
+};
+
+/// Lets a drafter's bundle say it; for checking a bundle that cannot be a target. A head needs the
+/// bundle of its target, whose encoder it hears through; no other looks at it. Blocks. Throws
+/// Error, naming the file.
+Said DraftAlone(const std::filesystem::path& ort_library, const std::filesystem::path& drafter,
+                Window window, const std::filesystem::path& target = {});
 
 }  // namespace as2d

@@ -105,6 +105,18 @@ std::string Governor(const SystemRoots& roots, const std::vector<int>& cores) {
 
 }  // namespace
 
+const char* NameOf(ClusterSource source) {
+  switch (source) {
+    case ClusterSource::kNone:
+      return "none";
+    case ClusterSource::kCapacity:
+      return "capacity";
+    case ClusterSource::kMaxFrequency:
+      return "frequency";
+  }
+  return "";
+}
+
 std::vector<int> Topology::Cores() const {
   std::vector<int> cores;
   for (const CoreCluster& cluster : clusters) {

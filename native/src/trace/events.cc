@@ -5,6 +5,28 @@
 
 namespace as2d {
 
+const char* NameOf(Activity activity) {
+  switch (activity) {
+    case Activity::kIdle:
+      return "idle";
+    case Activity::kEncoding:
+      return "encoding";
+    case Activity::kPrompting:
+      return "prompting";
+    case Activity::kVerifying:
+      return "verifying";
+    case Activity::kAlone:
+      return "alone";
+    case Activity::kDrafting:
+      return "drafting";
+    case Activity::kDone:
+      return "done";
+  }
+  return "";
+}
+
+const char* NameOf(LaneName lane) { return lane == LaneName::kTarget ? "target" : "draft"; }
+
 void EventQueue::Push(Event event) {
   {
     const std::lock_guard lock(mutex_);

@@ -28,6 +28,9 @@ enum class ClusterSource {
   kMaxFrequency,
 };
 
+/// "none", "capacity" or "frequency".
+const char* NameOf(ClusterSource source);
+
 struct Topology {
   /// Usable cores (online and allowed), the fastest cluster first. Empty only if no core is usable.
   std::vector<CoreCluster> clusters;

@@ -25,6 +25,11 @@ enum class Activity : std::uint8_t {
   kDone,
 };
 
+/// "encoding" and so on.
+const char* NameOf(Activity activity);
+/// "target" or "draft".
+const char* NameOf(LaneName lane);
+
 struct Event {
   enum class Kind : std::uint8_t {
     kEncoded,          ///< window, encoding, count (width of a line); only if asked for
