@@ -15,7 +15,7 @@ from as2d_cli.settings import defaults_of
 
 __all__ = ["COMMANDS", "Terminated", "build_app", "run"]
 
-COMMANDS = ("transcribe", "models", "profile", "bench", "device", "distill", "doctor")
+COMMANDS = ("transcribe", "ask", "models", "profile", "bench", "device", "distill", "doctor")
 """In the order of `--help`; each is a module of `as2d_cli.commands` with ``register(app)``."""
 
 _STATUSES = """\b

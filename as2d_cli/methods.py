@@ -4,10 +4,20 @@ from __future__ import annotations
 
 __all__ = ["IN_TURN", "METHODS", "SPLIT", "TOGETHER", "default_budget", "needs_drafter"]
 
-METHODS = ("target", "as2d", "coupled", "adaptive", "pearl", "multi", "lookup", "batched")
+METHODS = (
+    "target",
+    "as2d",
+    "coupled",
+    "adaptive",
+    "pearl",
+    "multi",
+    "lookup",
+    "batched",
+    "anchored",
+)
 """All of them."""
 
-SPLIT = ("as2d", "pearl", "multi")
+SPLIT = ("as2d", "pearl", "multi", "anchored")
 """Those whose lanes work at the same time, and so share out the cores."""
 
 IN_TURN = ("coupled", "adaptive")

@@ -53,6 +53,17 @@ def tokens_of(text: str) -> tuple[int, ...]:
     return tuple(1 + b for b in text.encode())
 
 
+TOY = Path(__file__).parent / "toy"
+"""A folder with a chat template, which writes tokens `TURN` and `OVER`."""
+
+TURN, OVER = 0, 259
+
+
+def text_of(tokens: Sequence[int]) -> str:
+    """What `tokens_of` and words came from; specials are ``|``."""
+    return b"".join(PIECES[t] or b"|" for t in tokens).decode()
+
+
 @dataclass
 class FakeVocabulary:
     pieces: Sequence[bytes] = PIECES
@@ -73,6 +84,8 @@ class FakeModel:
     target: str = ""
     vocabulary_file: str = "vocabulary.bin"
     alignment_heads: Sequence[int] = ()
+    pre_tokenizer: str = ""
+    special: Mapping[int, str] = field(default_factory=dict)
     tokens: Mapping[str, int] = field(
         default_factory=lambda: {"start": START, "transcribe": 0, "no_timestamps": 0, "end": 0}
     )
@@ -123,6 +136,8 @@ class Script:
         texts: by window index modulo their number; or a function of the window.
         chunk: tokens per commit.
         pause: seconds per commit.
+        answer: what is answered to a prompt, of which the text is given.
+        to_fetch: what would have to be fetched, for models that are not here.
         language: what it detects.
         dropped: after this window the engine drops drafting.
         drafter_dies: message of a `DrafterLost` before the first commit.
@@ -142,6 +157,8 @@ class Script:
     texts: Sequence[str] | Callable[[Window], str] = (" Hello world.",)
     chunk: int = 4
     pause: float = 0.0
+    answer: Callable[[str], str] = lambda prompt: "It is about Hello."
+    to_fetch: Mapping[str, str] = field(default_factory=dict)
     language: tuple[str, float] = ("en", 0.98)
     dropped: int | None = None
     drafter_dies: str | None = None
@@ -161,6 +178,8 @@ class Script:
     least_windows: int = 1
 
     def text(self, window: Window) -> str:
+        if not len(window.samples):
+            return self.answer(text_of(window.prompt))
         if callable(self.texts):
             return str(self.texts(window))
         return self.texts[window.index % len(self.texts)]
@@ -281,6 +300,18 @@ class FakeVoice:
         return likely
 
 
+def answerer(name: str, context: int = 2048) -> FakeModel:
+    """A language model."""
+    return FakeModel(
+        name,
+        family="llama",
+        path=TOY,
+        context=context,
+        pre_tokenizer="gpt2",
+        special={TURN: "<turn>", OVER: "<over>"},
+    )
+
+
 def backend(script: Script) -> Backend:
     """Models whisper-base (four languages), whisper-timed (it, with all that a Whisper can),
     whisper-tiny.en, moonshine-tiny-en, and heads for whisper-base and whisper-small, over `script`.
@@ -295,6 +326,7 @@ def backend(script: Script) -> Backend:
         "moonshine-tiny-en": FakeModel("moonshine-tiny-en", family="moonshine"),
         "base-head": FakeModel("base-head", family="head", target="whisper-base"),
         "small-head": FakeModel("small-head", family="head", target="whisper-small"),
+        **{name: answerer(name) for name in ("qwen2.5-coder-1.5b-instruct", "small-llm")},
     }
 
     def ensure(name: str, offline: bool) -> Model:
@@ -333,7 +365,15 @@ def backend(script: Script) -> Backend:
             raise As2dError(script.no_voice, status=ExitStatus.UNAVAILABLE)
         return FakeVoice()
 
-    return Backend(ensure, drafter, lambda name: "head" in name, plan, open_engine, voice)
+    return Backend(
+        ensure,
+        drafter,
+        lambda name: "head" in name,
+        plan,
+        open_engine,
+        voice,
+        to_fetch=script.to_fetch.get,
+    )
 
 
 class BrokenRaw(io.RawIOBase):

@@ -14,6 +14,9 @@ from as2d_cli.tasks.models import Model
 
 __all__ = ["best_width", "calibrate", "widths"]
 
+_ANSWER = 16
+"""Tokens of an answer that are enough to judge by."""
+
 _ROUNDS = 4
 """The first is a warm-up; the best of the others counts."""
 
@@ -55,7 +58,7 @@ def calibrate(
     if len(cores) < 2:
         return {}
     chosen = list(dict.fromkeys([units[0], units[len(units) // 2]]))
-    chosen = [replace(unit, pieces=unit.pieces[:1]) for unit in chosen]
+    chosen = [_part(unit) for unit in chosen]
     pieces = [(unit, recordings.windows(unit)) for unit in chosen]
     tried = widths(len(cores))
     with ExitStack() as opened:
@@ -74,3 +77,11 @@ def calibrate(
         stack.push(stacks[width].pop_all())
     engines.adopt(seats[width], cores[:width])
     return seconds
+
+
+def _part(unit: Unit) -> Unit:
+    """One window of a unit, or the beginning of an answer."""
+    asked = unit.asked
+    if asked is not None:
+        asked = replace(asked, limit=min(asked.limit, _ANSWER))
+    return replace(unit, pieces=unit.pieces[:1], asked=asked)

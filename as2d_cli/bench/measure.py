@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from as2d_cli.audio.downmix import Samples
 from as2d_cli.audio.windows import AudioWindow
 from as2d_cli.bench.contenders import Contender
@@ -23,11 +25,13 @@ from as2d_cli.errors import As2dError
 from as2d_cli.tasks.models import Model
 from as2d_cli.text.whisper_prompt import prompt
 
-__all__ = ["Ran", "Sample", "Span", "Turn", "decode", "run_unit", "schedule"]
+__all__ = ["Ran", "Sample", "Span", "Turn", "answer", "decode", "run_unit", "schedule"]
 
 _LOOK = 0.02
 """Seconds between looks at a run. The engine keeps the time itself: whoever waits for each of its
 events would only take a core from it now and then."""
+
+_NOTHING = np.empty(0, np.float32)
 
 Texts = tuple[tuple[int, ...], ...]
 
@@ -116,6 +120,8 @@ def run_unit(
     Raises:
         As2dError: the target failed.
     """
+    if unit.asked is not None:
+        return answer(seat.engine, contender, unit.asked.prompt, unit.asked.limit)
     samples = [window.samples for window in windows]
     return decode(seat.engine, contender, samples, target, unit.language)
 
@@ -134,10 +140,30 @@ def decode(
     """
     ids = prompt(target, language)
     room = target.context - len(ids)
+    return _run(
+        engine,
+        contender,
+        [Window(i, 0.0, samples, ids, room, language) for i, samples in enumerate(windows)],
+    )
+
+
+def answer(engine: BenchEngine, contender: Contender, ids: Sequence[int], limit: int) -> Ran:
+    """One run over a prompt, of which the engine knows nothing from the run before.
+
+    Raises:
+        As2dError: the target failed.
+    """
+    # An engine keeps what it computed for the last prompt: whoever comes second on the same
+    # question would have it for nothing.
+    _run(engine, contender, [Window(0, 0.0, _NOTHING, ids[-1:], 1)])
+    return _run(engine, contender, [Window(0, 0.0, _NOTHING, ids, limit)])
+
+
+def _run(engine: BenchEngine, contender: Contender, windows: Sequence[Window]) -> Ran:
     run = _start(engine, contender)
     try:
-        for index, samples in enumerate(windows):
-            run.submit(Window(index, 0.0, samples, ids, room, language))
+        for window in windows:
+            run.submit(window)
         run.finish()
         events = _events(run)
     except BaseException:

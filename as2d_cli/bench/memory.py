@@ -49,6 +49,7 @@ def peak_memory(
         "file": str(unit.clip.path),
         "windows": [piece.index for piece in unit.pieces],
         "language": unit.language,
+        "asked": None if unit.asked is None else [unit.asked.prompt, unit.asked.limit],
         "texts": [list(tokens) for tokens in texts],
     }
     package = str(Path(__file__).parents[2])
@@ -81,7 +82,7 @@ def _peak() -> int:
 def _run(job: dict[str, Any]) -> None:
     from as2d_cli.audio.decode import AudioFile
     from as2d_cli.audio.windows import windows
-    from as2d_cli.bench.measure import decode
+    from as2d_cli.bench.measure import answer, decode
     from as2d_cli.catalog import Bundle
     from as2d_cli.decoding import Engine, Plan
 
@@ -90,11 +91,14 @@ def _run(job: dict[str, Any]) -> None:
     drafter = Bundle.read(Path(job["drafter"])) if job["drafter"] is not None else None
     cores = {key: tuple(job["plan"][key]) for key in ("target_cores", "draft_cores")}
     plan = Plan(**(job["plan"] | cores))
-    with AudioFile(Path(job["file"])) as audio:
-        samples = [w.samples for w in windows(audio) if w.index in job["windows"]]
     with Engine.open(target, drafter, plan) as engine:
         if contender.drafter == ORACLE:
             engine.replay(dict(enumerate(job["texts"])))
+        if job["asked"] is not None:
+            answer(engine, contender, *job["asked"])
+            return
+        with AudioFile(Path(job["file"])) as audio:
+            samples = [w.samples for w in windows(audio) if w.index in job["windows"]]
         decode(engine, contender, samples, target, job["language"])
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from rich.console import Console
 
@@ -25,16 +26,26 @@ _ROUGH = 0.25
 
 
 def print_report(
-    results: Results, rows: Sequence[Row], console: Console, *, wide: bool, errors: bool
+    results: Results,
+    rows: Sequence[Row],
+    console: Console,
+    *,
+    wide: bool,
+    errors: bool,
+    parts: Mapping[str, Sequence[Row]] = MappingProxyType({}),
 ) -> None:
     """Prints the table, the same for units that were left out, and the notes.
 
     Args:
+        parts: by category of questions, the rows of those units alone.
         wide: all columns, whatever the width.
         errors: word errors could be counted.
     """
-    unit = "recording" if results.whole else "window"
+    unit = results.noun
     print_table(rows, console, all_columns=wide)
+    for category, some in parts.items():
+        console.print(f"\nof these, {category}:", soft_wrap=True)
+        print_table(some, console, all_columns=wide)
     flagged = [row.flagged for row in rows if row.flagged is not None]
     if flagged:
         looped = max(row.looped for row in rows)

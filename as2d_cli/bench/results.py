@@ -26,7 +26,7 @@ class Results:
     Attributes:
         target: whose text it is.
         drafters: by what the user called them.
-        whole: a unit is a recording, not a window.
+        noun: what a unit is: ``window``, ``recording`` or ``question``.
         repeat: rounds that were asked for.
         samples: in the order of time; a run whose drafter failed is among them.
         texts: by unit, what the reference said, where it is known.
@@ -52,7 +52,7 @@ class Results:
     drafters: Mapping[str, Model]
     contenders: Sequence[Contender]
     units: Sequence[Unit]
-    whole: bool
+    noun: str
     repeat: int
     samples: list[Sample] = field(default_factory=list)
     texts: dict[int, Texts] = field(default_factory=dict)

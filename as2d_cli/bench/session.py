@@ -20,6 +20,7 @@ from as2d_cli.bench.measure import Ran, Sample, Turn, run_unit, schedule
 from as2d_cli.bench.memory import peak_memory
 from as2d_cli.bench.planned import plan_units, planned_contender
 from as2d_cli.bench.prediction import predict, predictable
+from as2d_cli.bench.questions import Question, question_units
 from as2d_cli.bench.results import Results
 from as2d_cli.bench.units import Recordings, Unit, load_units
 from as2d_cli.bench.words import counted
@@ -28,8 +29,20 @@ from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import needs_drafter
 from as2d_cli.profile.alignment import Tracer, WindowTrace, trace_of
 from as2d_cli.profile.costs import CostModel
+from as2d_cli.tasks.asking import hear
 from as2d_cli.tasks.interrupt import interruptible
-from as2d_cli.tasks.models import Backend, Model, ModelRequest, check_drafter
+from as2d_cli.tasks.models import (
+    Backend,
+    Model,
+    ModelRequest,
+    check_answerer,
+    check_drafter,
+    check_listener,
+)
+from as2d_cli.tasks.prompting import same_tokens
+from as2d_cli.tasks.sources import file_source
+from as2d_cli.tasks.transcript import Progress, Transcript
+from as2d_cli.tasks.transcription import TranscribeOptions
 from as2d_cli.text.whisper_prompt import is_multilingual
 
 __all__ = ["BenchRequest", "Session", "Watch"]
@@ -52,6 +65,8 @@ class BenchRequest:
         asked: what is asked of every plan beside its method.
         planned: one more contender, as its plan has it; None for none.
         alignment: look into what the drafts are worth, whether or not something needs it.
+        questions: to be answered by the target, which is a language model; None to transcribe.
+        speech: how transcripts to ask about are made.
     """
 
     sources: Sequence[Path]
@@ -69,6 +84,15 @@ class BenchRequest:
     asked: PlanRequest = _ANYTHING
     planned: ModelRequest | None = None
     alignment: bool = False
+    questions: Sequence[Question] | None = None
+    speech: ModelRequest | None = None
+
+    @property
+    def noun(self) -> str:
+        """What a unit is called."""
+        if self.questions is not None:
+            return "question"
+        return "recording" if self.whole else "window"
 
 
 class Watch(Protocol):
@@ -105,7 +129,7 @@ class Session:
             raise As2dError(f"no clips in language {request.language}", status=ExitStatus.USAGE)
         methods = self._methods()
         names = request.drafters if any(needs_drafter(method) for method in methods) else []
-        target = backend.ensure(request.target, request.offline)
+        target = self._get_target()
         self._target = target
         drafters = self._drafters = self._models_of(names)
         self._recordings = Recordings()
@@ -117,7 +141,9 @@ class Session:
             ceilings={ORACLE} | {name for name, d in drafters.items() if d.id == target.id},
             row_invariance=target.row_invariance,
         )
-        units = self._units(clips)
+        units = self._units(clips) if request.questions is None else self._asked(clips)
+        if not units:
+            raise As2dError("nothing to measure: no clip can be used", status=ExitStatus.USAGE)
         planned = {}
         if request.planned is not None:
             planned = plan_units(request.planned, backend, units)
@@ -125,7 +151,7 @@ class Session:
             used = dict.fromkeys(p.entrant.drafter for p in planned.values())
             drafters |= self._models_of([name for name in used if name and name not in drafters])
         self.results = Results(
-            target, drafters, entrants, units, request.whole, request.repeat, planned=planned
+            target, drafters, entrants, units, request.noun, request.repeat, planned=planned
         )
 
     def run(self) -> None:
@@ -168,9 +194,8 @@ class Session:
     def _methods(self) -> list[str]:
         methods = list(self._request.methods)
         if not self._request.whole and "batched" in methods:
-            self._watch.line(
-                "batched needs several windows at once: left out without --by recording"
-            )
+            how = " without --by recording" if self._request.questions is None else ""
+            self._watch.line(f"batched needs several windows at once: left out{how}")
             methods.remove("batched")
         return methods
 
@@ -180,6 +205,12 @@ class Session:
         found = {n: self._backend.ensure(n, request.offline) for n in names if n != ORACLE}
         for name, drafter in found.items():
             check_drafter(name, drafter, self._target)
+            if request.questions is not None and not same_tokens(drafter, self._target):
+                raise As2dError(
+                    f"drafter {name} has other tokens than {self._target.id}",
+                    remedy="choose one with the same",
+                    status=ExitStatus.USAGE,
+                )
         return found
 
     def _firsts(self, entered: Mapping[int, Sequence[int]]) -> list[tuple[int, int]]:
@@ -221,23 +252,53 @@ class Session:
                     raise As2dError(f"{clip.path}: {self._target.id} does not know language {code}")
                 return code
 
-            units = load_units(
+            return load_units(
                 clips,
                 whole=self._request.whole,
                 language=language,
                 left_out=lambda error: self._watch.line(f"left out: {error}"),
             )
-        if not units:
-            raise As2dError("nothing to measure: no clip can be used", status=ExitStatus.USAGE)
-        return units
+
+    def _asked(self, clips: Sequence[Clip]) -> list[Unit]:
+        """Questions about the transcripts of the clips."""
+        request = self._request
+        assert request.questions is not None and request.speech is not None
+        speech = request.speech
+
+        def heard(clip: Clip) -> Transcript | None:
+            self._watch.doing(f"transcript of {clip.path.name}")
+            options = TranscribeOptions(clip.language or request.language)
+            ear = _Ear(self._watch)
+            source = file_source(clip.path)
+            return hear(source, speech, options, monitor=ear, backend=self._backend)
+
+        return question_units(
+            clips, request.questions, self._target, hear=heard, left_out=self._watch.line
+        )
+
+    def _get_target(self) -> Model:
+        """Raises As2dError: it cannot be had, or is of no use for this task."""
+        request = self._request
+        if request.questions is not None:
+            what = self._backend.to_fetch(request.target)
+            if what is not None and not request.offline:
+                raise As2dError(
+                    f"{request.target} is not on this machine ({what})",
+                    remedy=f"run 'as2d models pull {request.target}'",
+                    status=ExitStatus.UNAVAILABLE,
+                )
+        target = self._backend.ensure(request.target, request.offline)
+        (check_listener if request.questions is None else check_answerer)(target)
+        return target
 
     def _summary(self) -> str:
         results = self.results
         recordings = len({unit.recording for unit in results.units})
-        windows = sum(len(unit.pieces) for unit in results.units)
+        pieces = sum(len(unit.pieces) for unit in results.units)
+        noun = "window" if self._request.questions is None else "question"
         seconds = sum(unit.audio_seconds for unit in results.units)
         return (
-            f"{counted(windows, 'window')} of {counted(recordings, 'recording')} "
+            f"{counted(pieces, noun)} of {counted(recordings, 'recording')} "
             f"({seconds:.0f} s of audio), {counted(len(results.contenders), 'contender')}, "
             f"{counted(results.repeat, 'round')}"
         )
@@ -406,3 +467,22 @@ class Session:
             )
         except As2dError as error:
             self._watch.line(f"{entrant.label}: no peak memory: {error}")
+
+
+class _Ear:
+    """Passes on what goes wrong while a recording is heard."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.warning = self.error = watch.line
+
+    def info(self, text: str) -> None:
+        """Not of interest here."""
+
+    def notice(self, text: str) -> None:
+        """Neither."""
+
+    def progress(self, progress: Progress) -> None:
+        """Neither."""
+
+    def finished(self, transcript: Transcript) -> None:
+        """Neither."""

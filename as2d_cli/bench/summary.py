@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from as2d_cli.bench.measure import Sample
@@ -20,7 +20,7 @@ from as2d_cli.bench.statistics import (
     slower_share,
 )
 
-__all__ = ["Row", "summarise", "unit_seconds"]
+__all__ = ["Row", "by_kind", "summarise", "unit_seconds"]
 
 ErrorRate = Callable[[Iterable[tuple[str, str, str]]], float | None]
 
@@ -122,6 +122,16 @@ def _by_unit(results: Results) -> dict[tuple[int, int], list[Sample]]:
         if sample.turn.unit in results.texts:  # else interrupted before the reference had spoken
             samples[sample.turn.contender, sample.turn.unit].append(sample)
     return samples
+
+
+def by_kind(results: Results) -> dict[str, list[Row]]:
+    """The rows of questions alone that ask for one kind of answer, by that kind."""
+    kinds = dict.fromkeys(u.clip.category for u in results.units if u.asked is not None)
+    found = {}
+    for kind in filter(None, kinds):
+        of_kind = [s for s in results.samples if results.units[s.turn.unit].clip.category == kind]
+        found[kind] = summarise(replace(results, samples=of_kind))
+    return found if len(found) > 1 else {}
 
 
 class _Maker:

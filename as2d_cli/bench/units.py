@@ -10,7 +10,7 @@ from as2d_cli.audio.windows import AudioWindow, is_silent, windows
 from as2d_cli.bench.dataset import Clip
 from as2d_cli.errors import As2dError
 
-__all__ = ["Piece", "Recordings", "Unit", "load_units"]
+__all__ = ["Asked", "Piece", "Recordings", "Unit", "load_units"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,24 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A question about a recording, as the language model gets it.
+
+    Attributes:
+        number: of the question.
+        prompt: the model's tokens, transcript included.
+        limit: most tokens of the answer.
+    """
+
+    number: int
+    text: str
+    prompt: tuple[int, ...]
+    limit: int
+
+
+@dataclass(frozen=True)
 class Unit:
-    """One piece of work.
+    """One piece of work: of transcribing, or a question to answer.
 
     Attributes:
         clip: the recording.
@@ -37,6 +53,7 @@ class Unit:
         pieces: the windows that are given to the engine; one of them where windows are timed.
         whole: all of the recording's windows are in it, and it is timed as a recording.
         language: code of what is spoken.
+        asked: what is to be answered; the pieces then only say how much audio it is about.
     """
 
     clip: Clip
@@ -44,6 +61,7 @@ class Unit:
     pieces: tuple[Piece, ...]
     whole: bool
     language: str
+    asked: Asked | None = None
 
     @property
     def start(self) -> float:
@@ -59,6 +77,8 @@ class Unit:
     def name(self) -> str:
         """For people: ``talk.wav`` or ``talk.wav window 3``."""
         name = self.clip.path.name
+        if self.asked is not None:
+            return f"{name} '{self.asked.text}'"
         return name if self.whole else f"{name} window {self.pieces[0].index}"
 
 
@@ -101,11 +121,13 @@ class Recordings:
         self._windows: dict[int, AudioWindow] = {}
 
     def windows(self, unit: Unit) -> list[AudioWindow]:
-        """The windows of a unit.
+        """The windows of a unit; none of a question.
 
         Raises:
             As2dError: the file is not what it was.
         """
+        if unit.asked is not None:
+            return []
         if unit.recording != self._recording:
             self._windows = {window.index: window for window in _windows(unit.clip)}
             self._recording = unit.recording

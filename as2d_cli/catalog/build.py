@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from as2d_cli.catalog.bundle import HEAD, VOICE, Bundle, BundleError, FileRecord, record_file
+from as2d_cli.catalog.bundle import HEAD, LLAMA, VOICE, Bundle, BundleError, FileRecord, record_file
 
 if TYPE_CHECKING:
     from as2d_cli.catalog.weights.head import HeadFile
@@ -19,9 +19,11 @@ _REVISIONS = {
     "moonshine": "moonshine-1",
     "head": "head-3",
     VOICE: "silero-1",
+    LLAMA: "llama-3",
 }
 ENGLISH_ONLY = ("en",)
 VOCABULARY = "vocabulary.bin"
+CHAT_TEMPLATE = "chat_template.jinja"
 # Whisper's figures; Moonshine has no fixed window or context, and shares them as upper limits.
 SAMPLE_RATE = 16_000
 WINDOW_SAMPLES = 480_000
@@ -65,6 +67,8 @@ def build(recipe: Recipe, folder: Path) -> Bundle:
         return _head(recipe, folder)
     if recipe.family == VOICE:
         return _voice(recipe, folder)
+    if recipe.family == LLAMA:
+        return _llama(recipe, folder)
     return _whisper(recipe, folder)
 
 
@@ -114,6 +118,47 @@ def _whisper(recipe: Recipe, folder: Path) -> Bundle:
         alignment_heads=tuple(layer * model.decoder_heads + head for layer, head in aligned),
         files=_records([*written, folder / VOCABULARY]),
         sources=recipe.digests,
+    )
+    bundle.write()
+    return bundle
+
+
+def _llama(recipe: Recipe, folder: Path) -> Bundle:
+    from as2d_cli.catalog.graphs.llama import write_decoder
+    from as2d_cli.catalog.probe import measure_row_invariance
+    from as2d_cli.catalog.weights.gguf import read_llama
+
+    (source,) = recipe.sources.values()
+    model, tokenizer = read_llama(source)
+    tokenizer.vocabulary.write(folder / VOCABULARY)
+    (folder / CHAT_TEMPLATE).write_text(tokenizer.chat_template, encoding="utf-8")
+    written = write_decoder(model, folder / "decoder.onnx")
+    bundle = Bundle(
+        path=folder,
+        id=recipe.id,
+        family=LLAMA,
+        role=recipe.role,
+        languages=recipe.languages,
+        licence=recipe.licence,
+        builder=revision(LLAMA),
+        encoder="",
+        decoder="decoder.onnx",
+        vocabulary_file=VOCABULARY,
+        layers=len(model.layers),
+        heads=model.heads,
+        head_size=model.head_size,
+        width=model.width,
+        context=model.context,
+        vocabulary_size=model.vocabulary_size,
+        sample_rate=SAMPLE_RATE,
+        window_samples=0,
+        row_invariance=measure_row_invariance(folder / "decoder.onnx"),
+        tokens={"end": tokenizer.ends[0]},
+        files=_records([*written, folder / VOCABULARY, folder / CHAT_TEMPLATE]),
+        sources=recipe.digests,
+        ends=tokenizer.ends,
+        special=tokenizer.special,
+        pre_tokenizer=tokenizer.pre_tokenizer,
     )
     bundle.write()
     return bundle

@@ -20,6 +20,8 @@ HEAD = "head"
 """The family of drafters that look at the target's encoder output."""
 VOICE = "silero"
 """The family of voice-activity models: one graph, which is the encoder, and nothing else."""
+LLAMA = "llama"
+"""The family of language models: one graph, which is the decoder."""
 _FIRST_LINE = "as2d-bundle 1"
 _CHUNK = 1 << 20
 _MOST_DIGITS = 18  # What 64 bits hold.
@@ -49,7 +51,8 @@ class Bundle:
 
     Attributes:
         path: the bundle's folder.
-        family: ``whisper``, ``moonshine`` or ``head``: how the graphs are driven.
+        family: ``whisper``, ``moonshine``, ``head``, ``silero`` or ``llama``: how the graphs are
+            driven.
         languages: language codes; ``("en",)`` means English only.
         builder: revision of the builder that made the bundle.
         encoder, decoder, vocabulary_file: file names inside the folder; of a head without a decoder
@@ -69,6 +72,9 @@ class Bundle:
         target: of a head: id of the target whose encoder output it looks at.
         encoding_width: of a head: numbers in a line of that output.
         frames_per_position: of a head: lines that become one of its positions.
+        ends: of a language model: all tokens that end an answer; ``tokens["end"]`` is the first.
+        special: of a language model: texts of its control tokens by id.
+        pre_tokenizer: of a language model: the rule that cuts text into words, as GGUF names it.
     """
 
     path: Path
@@ -101,6 +107,9 @@ class Bundle:
     target: str = ""
     encoding_width: int = 0
     frames_per_position: int = 0
+    ends: tuple[int, ...] = ()
+    special: Mapping[int, str] = field(default_factory=dict)
+    pre_tokenizer: str = ""
 
     @property
     def encoder_path(self) -> Path:
@@ -144,6 +153,11 @@ class Bundle:
         if self.family == HEAD:
             for key in (*_HEAD_TEXTS, *_HEAD_NUMBERS):
                 yield key, getattr(self, key)
+        if self.family == LLAMA:
+            yield "pre_tokenizer", self.pre_tokenizer
+            yield "ends", " ".join(map(str, self.ends))
+            for token, text in self.special.items():
+                yield "special", f"{token} {text}"
         for name, token in self.tokens.items():
             yield f"token.{name}", token
         for code, token in self.language_tokens.items():
@@ -254,6 +268,9 @@ class _DescriptionReader:
                 for name, size, digest in self._fields("file", 3)
             ),
             sources={row[0]: row[1] for row in self._fields("source", 2)},
+            ends=self._numbers("ends"),
+            special=self._special(),
+            pre_tokenizer=self._one("pre_tokenizer") if self._one("family") == LLAMA else "",
             **texts,  # type: ignore[arg-type]
             **numbers,  # type: ignore[arg-type]
         )
@@ -271,6 +288,10 @@ class _DescriptionReader:
             if len(row) != count:
                 raise BundleError(self._path, f"has a broken '{key}' line")
         return rows
+
+    def _special(self) -> dict[int, str]:
+        lines = [line.partition(" ") for line in self._values.get("special", [])]
+        return {self._number("special", token): text for token, _, text in lines}
 
     def _numbers(self, key: str) -> tuple[int, ...]:
         text = " ".join(self._values.get(key, []))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from as2d_cli.catalog.bundle import DESCRIPTION, HEAD, VOICE, Bundle, sha256_of
+from as2d_cli.catalog.bundle import DESCRIPTION, HEAD, LLAMA, VOICE, Bundle, sha256_of
 from as2d_cli.errors import As2dError
 
 # Operator sets and file format that every ONNX Runtime that as2d accepts can load.
@@ -55,7 +55,7 @@ def check_bundle(
     except As2dError as error:
         yield CheckResult("graphs", False, str(error))
         return
-    yield CheckResult("graphs", True, "both load")
+    yield CheckResult("graphs", True, "it loads" if bundle.family == LLAMA else "both load")
     interface = _interface(bundle, graphs)
     yield interface
     if not interface.ok:
@@ -65,6 +65,8 @@ def check_bundle(
         yield _target(bundle, target)
     yield _vocabulary(bundle)
     yield _rows(bundle)
+    if bundle.family == LLAMA:
+        return  # It hears nothing.
     if transcribe is not None and (bundle.family != HEAD or target is not None):
         yield transcribe(bundle, target)
 
@@ -86,7 +88,7 @@ def _formats(bundle: Bundle) -> CheckResult:
     import onnx
 
     seen: list[str] = []
-    for path in (bundle.encoder_path, bundle.decoder_path):
+    for path in _graph_paths(bundle):
         if path.suffix != ".onnx":
             seen.append(f"{path.suffix} as published")
             continue
@@ -116,23 +118,42 @@ class _Graphs:
         from as2d_cli.catalog.runtime import open_session
 
         shapes: list[Shapes] = []
-        for path in (bundle.encoder_path, bundle.decoder_path):
+        for path in _graph_paths(bundle):
             session = open_session(path)
             shapes += [
                 {value.name: value.shape for value in values}
                 for values in (session.get_inputs(), session.get_outputs())
             ]
+        if bundle.family == LLAMA:
+            shapes = [{}, {}, *shapes]
         return cls(*shapes)
+
+
+def _graph_paths(bundle: Bundle) -> Sequence[Path]:
+    """The encoder if there is one, and the decoder."""
+    decoder = bundle.decoder_path
+    return (decoder,) if bundle.family == LLAMA else (bundle.encoder_path, decoder)
 
 
 def _takes_steps(bundle: Bundle) -> bool:
     """Whether the decoder is one of as2d's own, for one step over some rows."""
-    return bundle.family == "whisper" or bundle.kind == "adapter"
+    return bundle.family in ("whisper", LLAMA) or bundle.kind == "adapter"
 
 
 def _interface(bundle: Bundle, graphs: _Graphs) -> CheckResult:
     layers = range(bundle.layers)
-    if _takes_steps(bundle):
+    wanted: tuple[list[str], ...]
+    if bundle.family == LLAMA:
+        cache = [f"{kind}_{layer}" for layer in layers for kind in "kv"]
+        steps = ["tokens", "positions", "places", "select"]
+        steps += ["choices", "temperatures", "suppress"]
+        wanted = (
+            [],
+            [],
+            [*steps, *(f"past_{name}" for name in cache)],
+            ["next", "log_prob", *(f"present_{name}" for name in cache)],
+        )
+    elif _takes_steps(bundle):
         cache = [f"{kind}_{layer}" for layer in layers for kind in "kv"]
         parts = ("k", "k_scale", "v", "v_scale")
         audio = [f"cross_{part}_{layer}" for layer in layers for part in parts]
@@ -182,7 +203,19 @@ def _family(bundle: Bundle) -> str:
 def _pair(bundle: Bundle, graphs: _Graphs) -> CheckResult:
     """Encoder and decoder of one export, and ``bundle.txt`` of both."""
     facts: list[tuple[bool, str]]
-    if _takes_steps(bundle):
+    if bundle.family == LLAMA:
+        size = graphs.decoder_inputs["past_k_0"][3]
+        caches = sum(1 for name in graphs.decoder_inputs if name.startswith("past_"))
+        vocabulary = graphs.decoder_inputs["suppress"]
+        facts = [
+            (caches == 2 * bundle.layers, f"has not the {bundle.layers} layers it should"),
+            (size == bundle.head_size, f"has no caches of heads of {bundle.head_size}"),
+            (
+                list(vocabulary) == [bundle.vocabulary_size],
+                f"has not the {bundle.vocabulary_size} tokens it should",
+            ),
+        ]
+    elif _takes_steps(bundle):
         produced = {n: list(s) for n, s in graphs.encoder_outputs.items() if n.startswith("cross_")}
         # The decoder has a slot for each window in front.
         consumed = {n: list(s[1:]) for n, s in graphs.decoder_inputs.items() if n in produced}

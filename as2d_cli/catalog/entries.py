@@ -12,7 +12,7 @@ from typing import Any
 from as2d_cli.errors import As2dError, ExitStatus
 
 # Families that a bundle can be built for.
-USABLE_FAMILIES = ("whisper", "moonshine", "head", "silero")
+USABLE_FAMILIES = ("whisper", "moonshine", "head", "silero", "llama")
 _FILE_NAME = "models.toml"
 
 
@@ -137,6 +137,17 @@ class Catalogue:
         """The model by which ``command`` tells speech from what is none."""
         found = (e for e in self.models if e.role == "vad" and e.default_for == command)
         return next(found, None)
+
+    def answerer(self, command: str) -> ModelEntry:
+        """The language model that ``command`` uses unless told otherwise.
+
+        Raises:
+            As2dError: the catalogue has none.
+        """
+        for entry in self.models:
+            if entry.role == "llm" and entry.default_for == command:
+                return entry
+        raise As2dError(f"no model for {command}", remedy="name one", status=ExitStatus.UNAVAILABLE)
 
     def default_drafter(
         self, command: str, target: str, language: str | None = None

@@ -21,6 +21,7 @@ _EVEN = tuple(rows for rows in _ROWS if rows % 2 == 0)
 _PREFIX = 4
 _SLOTS = 2
 _THREADS = (1, 2)
+_CONTEXT = 64  # of a graph that leaves it open: what the steps below take, and some more
 _TILE = 16  # positions of audio
 
 
@@ -56,9 +57,10 @@ def moonshine_shapes(encoder: Path, decoder: Path) -> MoonshineShapes:
 def measure_row_invariance(decoder: Path) -> str:
     """Numbers of rows with which steps give bit-identical numbers: ``any``, ``even`` or ``none``.
 
-    A decoder as ``graphs.whisper.write_decoder`` makes it is fed random audio keys and values and
-    one fixed run of tokens, cut into steps of 1, 2, 3, 5, 8 and 16 rows, with one and with two
-    threads; right neighbours and wrong ones, neighbours in another slot and in another run.
+    A decoder as ``graphs.whisper`` or ``graphs.llama`` makes it is fed random audio keys and
+    values, if it takes some, and one fixed run of tokens, cut into steps of 1, 2, 3, 5, 8 and 16
+    rows, with one and with two threads; right neighbours and wrong ones, neighbours in another slot
+    and in another run.
 
     Raises:
         GraphError: the graph does not load or is of another family.
@@ -90,7 +92,7 @@ _Steps = Iterator[tuple[int, dict[str, Array]]]
 
 
 class _Stepper:
-    """Runs the same tokens through a Whisper decoder, in steps of a chosen number of rows.
+    """Runs the same tokens through a decoder, in steps of a chosen number of rows.
 
     There are two slots with the same audio. Each method yields the rows that hold the right tokens.
     """
@@ -99,8 +101,10 @@ class _Stepper:
         self._session = open_session(decoder, threads)
         inputs = {value.name: value for value in self._session.get_inputs()}
         if "past_k_0" not in inputs:
-            raise GraphError(decoder, "is no Whisper decoder of as2d")
-        open_sizes = _sizes_of_a_window(decoder)
+            raise GraphError(decoder, "is no decoder of as2d")
+        hears = any(name.startswith("cross_") for name in inputs)
+        open_sizes = _sizes_of_a_window(decoder) if hears else {"context": _CONTEXT}
+        self._selects = "select" in inputs
         random = np.random.default_rng(0)
         size = inputs["suppress"].shape[0]
         self._tokens = random.integers(0, size, _PREFIX + max(_ROWS))
@@ -113,7 +117,7 @@ class _Stepper:
                 one = _audio(random, value.type, shape)
                 self._fixed[name] = np.stack([one] * _SLOTS)
             elif name.startswith("past_"):
-                shape = [_SLOTS, *value.shape[1:]]
+                shape = [_SLOTS, *(open_sizes.get(size, size) for size in value.shape[1:])]
                 self._caches[name] = np.zeros(shape, dtype=np.float32)
         self._outputs = [value.name for value in self._session.get_outputs()]
 
@@ -192,6 +196,8 @@ class _Stepper:
             "places": places,
             **any_choice(len(places)),
         }
+        if self._selects:
+            feeds["select"] = np.arange(len(tokens))
         results = dict(zip(self._outputs, self._session.run(None, feeds), strict=True))
         for name in caches:
             caches[name] = results.pop(name.replace("past_", "present_"))

@@ -147,6 +147,42 @@ def added_tokens(path: Path, tokenizer: Mapping[str, Any]) -> dict[str, int]:
     return {token["content"]: token["id"] for token in tokens}
 
 
+_GGUF_NORMAL = 1
+_GGUF_USER_DEFINED = 4
+
+
+def from_gguf_tokens(
+    path: Path, texts: Sequence[str], kinds: Sequence[int], merges: Sequence[str]
+) -> Vocabulary:
+    """The vocabulary of a byte-level BPE in a GGUF file.
+
+    Args:
+        path: the file's name, for messages.
+        texts: of each token.
+        kinds: GGUF's token types: words are written in the alphabet of bytes, what a user has
+            defined is plain text, and all others are no text.
+        merges: two words each, in the order in which they are made.
+
+    Raises:
+        VocabularyError: a word is not byte-level text.
+    """
+    alphabet = _byte_of_character()
+    pieces: list[bytes] = []
+    for token, (text, kind) in enumerate(zip(texts, kinds, strict=True)):
+        if kind == _GGUF_NORMAL:
+            try:
+                piece = bytes(alphabet[character] for character in text)
+            except KeyError:
+                raise VocabularyError(path, f"token {token} is not byte-level text") from None
+        else:
+            piece = text.encode() if kind == _GGUF_USER_DEFINED else b""
+        if len(piece) > _MAX_PIECE:
+            raise VocabularyError(path, f"token {token} is too long")
+        pieces.append(piece)
+    entries = {text: token for token, text in enumerate(texts)}
+    return Vocabulary(tuple(pieces), _ids_are_ranks(entries, merges))
+
+
 def from_moonshine(path: Path) -> Vocabulary:
     """The vocabulary in Moonshine's ``tokenizer.bin``.
 
@@ -217,7 +253,7 @@ def _ids_are_ranks(entries: Mapping[str, int], merges: Sequence[Any]) -> bool:
 
     The order is what counts: the published multilingual Whisper file lacks its first merge.
     """
-    previous = 255
+    previous = -1
     for merge in merges:
         left, right = _pair(merge)
         made = entries.get(left + right, -1)

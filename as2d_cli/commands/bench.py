@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json as json_module
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from as2d_cli.commands.checks import usage
 from as2d_cli.commands.device_options import (
     FOLDER,
     SECONDS,
@@ -30,8 +32,10 @@ if TYPE_CHECKING:
     from as2d_cli.bench.results import Results
     from as2d_cli.bench.session import BenchRequest
     from as2d_cli.bench.summary import Row
+    from as2d_cli.decoding.plan import PlanRequest
     from as2d_cli.device.opened import DeviceRequest
     from as2d_cli.output.file import ResultFile
+    from as2d_cli.tasks.models import ModelRequest
 
 __all__ = ["register"]
 
@@ -41,6 +45,30 @@ class By(StrEnum):
 
     WINDOW = "window"
     RECORDING = "recording"
+
+
+class Task(StrEnum):
+    """What ``--task`` takes."""
+
+    TRANSCRIBE = "transcribe"
+    ASK = "ask"
+
+
+@dataclass(frozen=True)
+class _Usual:
+    """What a task runs with unless told otherwise."""
+
+    target: str
+    methods: str
+    drafters: str
+
+
+_USUAL = {
+    Task.TRANSCRIBE: _Usual(
+        "whisper-base", "target,as2d", "whisper-tiny.en,moonshine-tiny-en,oracle"
+    ),
+    Task.ASK: _Usual("qwen2.5-coder-1.5b-instruct", "target,lookup", "oracle"),
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -57,17 +85,40 @@ def _bench(
             metavar="MANIFEST|FILE|DIR", help="What to run on; nothing for a few known clips."
         ),
     ] = None,
-    target: Annotated[str, typer.Option(metavar="ID|PATH", help="The target.")] = "whisper-base",
+    task: Annotated[
+        Task,
+        typer.Option(help="ask: questions about the clips, which a language model answers."),
+    ] = Task.TRANSCRIBE,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Questions of --task ask, one a line, a category before a tab.",
+            show_default="six of two kinds",
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID|PATH", help="The target.", show_default=_USUAL[Task.TRANSCRIBE].target
+        ),
+    ] = None,
     methods: Annotated[
-        str, typer.Option(metavar="LIST", help=f"Of {', '.join(METHODS)}.")
-    ] = "target,as2d",
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help=f"Of {', '.join(METHODS)}.",
+            show_default=_USUAL[Task.TRANSCRIBE].methods,
+        ),
+    ] = None,
     drafters: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="LIST",
             help="Ids or paths; oracle replays the target's own text, the most there is to gain.",
+            show_default=_USUAL[Task.TRANSCRIBE].drafters,
         ),
-    ] = "whisper-tiny.en,moonshine-tiny-en,oracle",
+    ] = None,
     budgets: Annotated[
         str, typer.Option(metavar="LIST", help=f"Budgets of verify steps, 1 to {MAX_BUDGET}.")
     ] = "8",
@@ -135,6 +186,9 @@ def _bench(
 ) -> None:
     """Compare strategies on the same audio, and check that all of them say the same.
 
+    With --task ask the default models are those of as2d ask, methods target,lookup and drafters
+    oracle; each question is timed alone, prompt included.
+
     The reference is the target alone in exact mode. Status 1 when any window of a strategy that
     must be exact differs from it, or a drafter fails.
 
@@ -156,6 +210,7 @@ def _bench(
       lead              drafted tokens that are ready at a verify step
       realigned         times that candidates began elsewhere than the last left off
     """
+    from as2d_cli.bench.questions import load_questions
     from as2d_cli.bench.session import BenchRequest
     from as2d_cli.decoding.plan import PlanRequest
     from as2d_cli.output.file import result_files
@@ -165,11 +220,32 @@ def _bench(
     environment: Environment = ctx.obj
     if threads is not None:
         _number("--threads", str(threads), MAX_THREADS)
+    asked = PlanRequest(
+        target_cores=target_cores, draft_cores=draft_cores, threads=threads, pin=pin
+    )
+    usual = _USUAL[task]
+    target = target or usual.target
+    if task is not Task.ASK and questions is not None:
+        raise usage("--questions are of --task ask", "add it")
+    if task is Task.ASK and by is By.RECORDING:
+        raise usage("--by recording: each question is timed alone", "leave it out")
+    if task is Task.ASK and alignment is not None:
+        raise usage("--alignment: answers are not aligned with audio", "leave it out")
+    if task is Task.ASK and device is not None:
+        raise usage("--device: questions are answered on this machine only", "leave it out")
+    speech = ModelRequest(
+        _USUAL[Task.TRANSCRIBE].target,
+        AUTO,
+        method=AUTO,
+        threads=threads,
+        pin=pin,
+        offline=offline,
+    )
     request = BenchRequest(
         sources=sources or [],
         target=target,
-        methods=_list("--methods", methods, METHODS),
-        drafters=_list("--drafters", drafters),
+        methods=_list("--methods", methods or usual.methods, METHODS),
+        drafters=_list("--drafters", drafters or usual.drafters),
         budgets=[_number("--budgets", text, MAX_BUDGET) for text in _list("--budgets", budgets)],
         windows=[_number("--windows", text, MAX_WINDOWS) for text in _list("--windows", windows)],
         repeat=repeat,
@@ -178,31 +254,33 @@ def _bench(
         offline=offline,
         spans=html is not None or trace is not None,
         memory=memory,
-        asked=PlanRequest(
-            target_cores=target_cores, draft_cores=draft_cores, threads=threads, pin=pin
-        ),
-        planned=None
-        if plan is None
-        else by_plan(
-            ModelRequest(
-                target,
-                AUTO,
-                method=AUTO,
-                target_cores=target_cores,
-                draft_cores=draft_cores,
-                threads=threads,
-                pin=pin,
-                offline=offline,
-            ),
-            plan,
-        ),
+        asked=asked,
+        planned=None if plan is None else by_plan(_planned(task, target, asked, offline), plan),
         alignment=alignment is not None,
+        questions=load_questions(questions) if task is Task.ASK else None,
+        speech=speech if task is Task.ASK else None,
     )
     there = device_request(ctx, device, device_dir, device_seconds, keep=keep, cool=cool_down)
     wanted = {"--json": json, "--html": html, "--trace": trace, "--alignment": alignment}
     with ExitStack() as stack:
         files = result_files(stack, wanted)
         _run(environment, request, there, _command_line(ctx), files)
+
+
+def _planned(task: Task, target: str, asked: PlanRequest, offline: bool) -> ModelRequest:
+    """What the task's own command would ask for."""
+    from as2d_cli.tasks.asking import answering
+    from as2d_cli.tasks.models import AUTO, ModelRequest
+
+    own = ModelRequest(target, AUTO, AUTO) if task is Task.TRANSCRIBE else answering(target)
+    return replace(
+        own,
+        target_cores=asked.target_cores,
+        draft_cores=asked.draft_cores,
+        threads=asked.threads,
+        pin=asked.pin,
+        offline=offline,
+    )
 
 
 def _run(
@@ -252,16 +330,19 @@ def _run(
 
 def _report(environment: Environment, results: Results) -> list[Row]:
     from as2d_cli.bench.report import print_report
-    from as2d_cli.bench.summary import summarise
+    from as2d_cli.bench.summary import by_kind, summarise
     from as2d_cli.bench.wer import can_count, word_error_rate
     from as2d_cli.output.console import print_page
 
     counted = can_count()
     rows = summarise(results, word_error_rate if counted else None)
+    parts = by_kind(results)
     wide = not environment.stdout.is_terminal
     print_page(
         environment,
-        lambda console: print_report(results, rows, console, wide=wide, errors=counted),
+        lambda console: print_report(
+            results, rows, console, wide=wide, errors=counted, parts=parts
+        ),
     )
     return rows
 
@@ -307,17 +388,14 @@ def _failed(environment: Environment, results: Results) -> bool:
     failed = bool(results.withdrawn)
     told = set()
     for number, unit, window in [*differing, *sorted(results.untimed)]:
-        contender = results.contenders[number]
-        line = f"{contender.label}: {_name(results, unit)} window {window} differs"
+        contender, entry = results.contenders[number], results.units[unit]
+        what = entry.name if entry.asked is not None else f"{entry.clip.path.name} window {window}"
+        line = f"{contender.label}: {what} differs"
         if contender.exact and line not in told:
             failed = True
             environment.talk(line)
             told.add(line)
     return failed
-
-
-def _name(results: Results, unit: int) -> str:
-    return results.units[unit].clip.path.name
 
 
 def _command_line(ctx: typer.Context) -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["models_app", "register"]
 
-_COLUMNS = ("id", "role", "family", "languages", "size", "licence", "state")
+_COLUMNS = ("id", "role", "family", "languages", "size", "licence", "state", "note")
 # More codes than this are a number, not a list.
 _MOST_CODES = 3
 # Columns of a terminal that has room for all columns of the table.
@@ -188,7 +188,9 @@ def _table(environment: Environment, rows: list[dict[str, object]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    columns = [c for c in _COLUMNS if c != "family" or environment.width >= _WIDE]
+    # Notes are too long for a column: they come below.
+    left_out = ("note",) if environment.width >= _WIDE else ("note", "family")
+    columns = [c for c in _COLUMNS if c not in left_out]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         right = column in ("languages", "size")
@@ -212,6 +214,9 @@ def _table(environment: Environment, rows: list[dict[str, object]]) -> None:
     with console.capture() as captured:
         console.print(table)
     environment.stdout.write(captured.get())
+    for row in rows:
+        if row["note"]:
+            environment.stdout.write(f"{row['id']}: {row['note']}\n")
 
 
 @contextmanager

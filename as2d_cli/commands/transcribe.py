@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from as2d_cli.commands.checks import part as _part
+from as2d_cli.commands.checks import usage as _usage
+from as2d_cli.commands.checks import within as _within
 from as2d_cli.commands.panels import PanelCommand
-from as2d_cli.commands.times import seconds_of
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus, one_line
 from as2d_cli.limits import MAX_BUDGET, MAX_THREADS, MAX_WINDOWS
@@ -586,22 +588,3 @@ class _Job:
         from as2d_cli.output.download_bars import DownloadBars
 
         return DownloadBars(self.environment)
-
-
-def _part(start: str | None, end: str | None) -> tuple[float, float | None]:
-    """What --start and --end leave of an input, in seconds."""
-    begin = 0.0 if start is None else seconds_of("--start", start)
-    stop = None if end is None else seconds_of("--end", end)
-    if stop is not None and stop <= begin:
-        raise _usage(f"--end {end} is not after --start {start or 0}", "choose a later --end")
-    return begin, stop
-
-
-def _within(option: str, value: int | None, least: int, most: int) -> None:
-    # Not Typer's own check: its words change from version to version.
-    if value is not None and not least <= value <= most:
-        raise _usage(f"{option} {value} is out of range", f"choose {least} to {most}")
-
-
-def _usage(message: str, remedy: str) -> As2dError:
-    return As2dError(message, remedy=remedy, status=ExitStatus.USAGE)

@@ -53,6 +53,9 @@ class Window:
         token_times: `WindowFinished` is to tell when each token was spoken.
         temperature: above 0, tokens are drawn from the distribution at this temperature, and from
             `seed`; the same ones whatever the method.
+        draft_prompt: the request in the tokens of a drafter with another vocabulary; empty for one
+            that takes `prompt` itself. For language models.
+        source: text, in the target's tokens, that an answer may repeat and that `prompt` has not.
     """
 
     index: int
@@ -66,6 +69,8 @@ class Window:
     token_times: bool = False
     temperature: float = 0.0
     seed: int = 0
+    draft_prompt: Sequence[int] = ()
+    source: Sequence[int] = ()
 
 
 class Run:
@@ -97,6 +102,8 @@ class Run:
                 window.token_times,
                 window.temperature,
                 window.seed,
+                list(window.draft_prompt),
+                list(window.source),
             )
         except _native.NativeError as error:
             raise As2dError(str(error)) from error

@@ -92,7 +92,7 @@ class Dashboard(Talk):
     def _headline(self, p: Progress, width: int) -> Text:
         total = p.info.duration
         known = total is not None and total > 0
-        where = _clock(p.position) + (f" / {_clock(total)}" if known and total else "")
+        where = p.heading or _clock(p.position) + (f" / {_clock(total)}" if known and total else "")
         tail = f"  {where}"
         bar_width = 24 if width >= 120 else 14
         bar = Text()

@@ -10,7 +10,7 @@ from as2d_cli import __version__
 from as2d_cli.output.renderer import Renderer, Writer
 from as2d_cli.tasks.transcript import Segment, Transcript
 
-__all__ = ["JsonRenderer", "as_json", "segment_as_json", "strict"]
+__all__ = ["JsonRenderer", "as_json", "clean", "ratio", "segment_as_json", "strict"]
 
 
 class JsonRenderer(Renderer):
@@ -72,7 +72,7 @@ def as_json(transcript: Transcript, *, tokens: bool = False, words: bool = False
         ],
         "seconds": round(transcript.wall, 3),
         "rates": _rates(transcript),
-        "counters": _clean(counters.as_json()) if counters is not None else None,
+        "counters": clean(counters.as_json()) if counters is not None else None,
         "version": __version__,
     }
 
@@ -81,14 +81,15 @@ def _rates(transcript: Transcript) -> dict[str, float | None]:
     wall, counters = transcript.wall, transcript.counters
     steps = sum(counters.verify_steps.values()) if counters is not None else 0
     return {
-        "real_time": _ratio(transcript.duration, wall) if transcript.duration else None,
-        "tokens_per_second": _ratio(counters.committed, wall) if counters else None,
-        "acceptance": _ratio(counters.accepted, counters.proposed) if counters else None,
-        "accepted_per_step": _ratio(counters.accepted, steps) if counters else None,
+        "real_time": ratio(transcript.duration, wall) if transcript.duration else None,
+        "tokens_per_second": ratio(counters.committed, wall) if counters else None,
+        "acceptance": ratio(counters.accepted, counters.proposed) if counters else None,
+        "accepted_per_step": ratio(counters.accepted, steps) if counters else None,
     }
 
 
-def _ratio(a: float, b: float) -> float | None:
+def ratio(a: float, b: float) -> float | None:
+    """`a` over `b` with four digits, or None where there is none."""
     return round(a / b, 4) if b > 0 else None
 
 
@@ -96,12 +97,12 @@ def _finite(x: float | None) -> float | None:
     return round(x, 4) if x is not None and math.isfinite(x) else None
 
 
-def _clean(value: Any) -> Any:
+def clean(value: Any) -> Any:
     """`value` with numbers that JSON has no word for as None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {str(k): _clean(v) for k, v in value.items()}
+        return {str(k): clean(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_clean(v) for v in value]
+        return [clean(v) for v in value]
     return value

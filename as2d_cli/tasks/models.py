@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from as2d_cli.catalog.bundle import LLAMA
 from as2d_cli.decoding.costs import RunCosts
 from as2d_cli.decoding.plan import PlanRequest
 from as2d_cli.errors import As2dError, ExitStatus
@@ -26,7 +27,9 @@ __all__ = [
     "Models",
     "RunFace",
     "Voice",
+    "check_answerer",
     "check_drafter",
+    "check_listener",
     "default_backend",
     "drafter_name",
     "make_plan",
@@ -61,6 +64,10 @@ class Model(ModelFacts, Protocol):
     def target(self) -> str: ...
     @property
     def vocabulary_file(self) -> str: ...
+    @property
+    def pre_tokenizer(self) -> str: ...
+    @property
+    def special(self) -> Mapping[int, str]: ...
     def vocabulary(self) -> PiecesFace: ...
 
 
@@ -117,6 +124,8 @@ class Backend:
         open: (target, drafter or None, plan) -> context manager of an engine.
         voice: offline -> the model that tells speech from what is none.
         costs: (target, drafter or None) -> what was measured here and still holds, or None.
+        to_fetch: id or path -> what would have to be fetched for it ("1117 MB, licence MIT"), or
+            None for nothing.
     """
 
     ensure: Callable[[str, bool], Model]
@@ -126,6 +135,7 @@ class Backend:
     open: Callable[[Model, Model | None, Any], AbstractContextManager[EngineFace]]
     voice: Callable[[bool], Voice]
     costs: Callable[[Model, Model | None], CostModel | None] = lambda target, drafter: None
+    to_fetch: Callable[[str], str | None] = lambda name: None
 
 
 @dataclass(frozen=True)
@@ -240,6 +250,34 @@ def check_drafter(name: str, drafter: Model, target: Model) -> None:
         )
 
 
+def check_answerer(model: Model) -> None:
+    """Refuses a model that does not answer.
+
+    Raises:
+        As2dError: status USAGE.
+    """
+    if model.family != LLAMA:
+        raise As2dError(
+            f"{model.id} is no language model",
+            remedy="choose an llm of 'as2d models list'",
+            status=ExitStatus.USAGE,
+        )
+
+
+def check_listener(model: Model) -> None:
+    """Refuses a model that does not hear.
+
+    Raises:
+        As2dError: status USAGE.
+    """
+    if model.family == LLAMA:
+        raise As2dError(
+            f"{model.id} is a language model, which hears nothing",
+            remedy="choose a target of 'as2d models list'",
+            status=ExitStatus.USAGE,
+        )
+
+
 def open_voice(backend: Backend, monitor: Monitor, *, offline: bool) -> Voice | None:
     """The model that tells speech from what is none; without it, one warning and None."""
     try:
@@ -322,6 +360,13 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         profile, _ = Profiles(catalog.default_store().cache).load(key_of(target, drafter))
         return None if profile is None else profile.costs
 
+    def to_fetch(name: str) -> str | None:
+        store = catalog.default_store()
+        entry = store.catalogue.get(name)
+        if entry is None or store.made(name) is not None:
+            return None
+        return f"{entry.bytes / 1e6:.0f} MB, licence {entry.licence}"
+
     return Backend(
         ensure=ensure,
         drafter=drafter,
@@ -330,4 +375,5 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         open=decoding.Engine.open,
         voice=voice,
         costs=costs,
+        to_fetch=to_fetch,
     )

@@ -140,6 +140,7 @@ class Progress:
         elapsed: wall seconds.
         lanes: lane -> (activity, window).
         drafting: whether windows that begin now are drafted, where there is a drafter.
+        heading: what goes on, where that is not on its way through the audio; else empty.
     """
 
     info: SourceInfo
@@ -152,6 +153,7 @@ class Progress:
     lanes: Mapping[str, tuple[str, int]]
     counters: Counters | None
     drafting: bool = True
+    heading: str = ""
 
 
 class Sink(Protocol):

@@ -42,6 +42,7 @@ from as2d_cli.tasks.models import (
     Models,
     RunFace,
     Voice,
+    check_listener,
     make_plan,
     open_models,
     open_voice,
@@ -238,6 +239,7 @@ class InputError(As2dError):
 
 
 def _check(target: Model, options: TranscribeOptions) -> None:
+    check_listener(target)
     if options.language is not None:
         check_language(target, options.language)
     if options.translate:

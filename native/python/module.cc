@@ -373,7 +373,8 @@ NB_MODULE(_native, module) {
           "submit",
           [](Run& run, std::int64_t index, const Samples& samples, std::vector<TokenId> prompt,
              int max_tokens, std::string language, bool translate, bool timestamps,
-             bool token_times, float temperature, std::uint32_t seed) {
+             bool token_times, float temperature, std::uint32_t seed,
+             std::vector<TokenId> draft_prompt, std::vector<TokenId> source) {
             Window window;
             window.index = index;
             window.samples.assign(samples.data(), samples.data() + samples.size());
@@ -385,11 +386,14 @@ NB_MODULE(_native, module) {
             window.token_times = token_times;
             window.temperature = temperature;
             window.seed = seed;
+            window.draft_prompt = std::move(draft_prompt);
+            window.source = std::move(source);
             run.Submit(std::move(window));
           },
           "index"_a, "samples"_a, "prompt"_a, "max_tokens"_a, "language"_a = "",
           "translate"_a = false, "timestamps"_a = false, "token_times"_a = false,
-          "temperature"_a = 0.0F, "seed"_a = 0)
+          "temperature"_a = 0.0F, "seed"_a = 0, "draft_prompt"_a = std::vector<TokenId>(),
+          "source"_a = std::vector<TokenId>())
       .def("finish", &Run::Finish)
       .def("cancel", &Run::Cancel)
       .def("poll",

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "as2d/decode/paying_budget.h"
+#include "as2d/decode/strategies/anchored.h"
 #include "as2d/decode/strategies/coupled.h"
 #include "as2d/decode/strategies/decoupled.h"
 #include "as2d/decode/strategies/lookup.h"
@@ -36,7 +38,7 @@ std::shared_ptr<const Vocabulary> LoadVocabulary(const Bundle& bundle) {
 
 Bundle OpenTarget(const std::filesystem::path& folder) {
   Bundle bundle = Bundle::Open(folder);
-  if (bundle.Text("family") != "whisper") {
+  if (bundle.Text("family") != "whisper" && bundle.Text("family") != "llama") {
     throw Error(folder.string() + ": a model of the family '" + bundle.Text("family") +
                 "' cannot be the target; it can be the drafter");
   }
@@ -64,6 +66,9 @@ std::shared_ptr<DraftModel> MakeDraftModel(const std::shared_ptr<const Runtime>&
     return std::make_shared<WhisperDrafter>(std::make_shared<WhisperModel>(runtime, bundle, pool),
                                             brief);
   }
+  if (family == "llama") {
+    return std::make_shared<LlamaDrafter>(std::make_shared<LlamaModel>(runtime, bundle, pool));
+  }
   if (family == "moonshine") return std::make_shared<MoonshineDrafter>(runtime, bundle, pool);
   if (family == "head") return MakeHead(runtime, bundle, pool);
   throw Error(bundle.folder().string() + ": no driver for the family '" + family + "'");
@@ -83,10 +88,15 @@ struct Crossing {
 // The caches of every window of a batch take memory, used or not.
 constexpr std::size_t kMostSlots = 16;
 
+// Of a language model, where nothing was measured: what counts is how much dearer more rows are.
+// Weights are read once for all of them, so that eight cost about half as much again as one.
+const std::map<int, double> kLanguageModelSteps = {{1, 1.0}, {2, 1.05}, {4, 1.2},
+                                                   {8, 1.5}, {16, 2.2}, {32, 3.8}};
+
 // Below this probability a draft is as likely wrong as right.
 constexpr float kLeastConfidence = 0.5F;
 
-constexpr std::array<std::pair<std::string_view, Method>, 8> kMethods = {{
+constexpr std::array<std::pair<std::string_view, Method>, 9> kMethods = {{
     {"target", Method::kTarget},
     {"as2d", Method::kAs2d},
     {"coupled", Method::kCoupled},
@@ -95,10 +105,12 @@ constexpr std::array<std::pair<std::string_view, Method>, 8> kMethods = {{
     {"multi", Method::kMulti},
     {"lookup", Method::kLookup},
     {"batched", Method::kBatched},
+    {"anchored", Method::kAnchored},
 }};
 
 bool IsCoupled(Method method) {
-  return method == Method::kCoupled || method == Method::kAdaptive || method == Method::kPearl;
+  return method == Method::kCoupled || method == Method::kAdaptive || method == Method::kPearl ||
+         method == Method::kAnchored;
 }
 
 }  // namespace
@@ -122,8 +134,13 @@ Engine::Engine(const std::filesystem::path& ort_library, const std::filesystem::
   const Bundle bundle = OpenTarget(target);
   target_lane_->pool = MakePool("as2d-target", target_lane);
   target_lane_->crew = crew_->AddLane(target_lane_->pool);
-  whisper_ = std::make_shared<WhisperModel>(runtime_, bundle, target_lane_->pool);
-  target_ = std::make_shared<WhisperTarget>(whisper_);
+  if (bundle.Text("family") == "llama") {
+    llama_ = std::make_shared<LlamaModel>(runtime_, bundle, target_lane_->pool);
+    target_ = std::make_shared<LlamaTarget>(llama_);
+  } else {
+    whisper_ = std::make_shared<WhisperModel>(runtime_, bundle, target_lane_->pool);
+    target_ = std::make_shared<WhisperTarget>(whisper_);
+  }
   vocabulary_ = LoadVocabulary(bundle);
   if (vocabulary_->size() > static_cast<std::size_t>(target_->vocabulary_size())) {
     throw Error(bundle.File("vocabulary").string() + ": has " +
@@ -144,6 +161,10 @@ void Engine::LoadDrafter(const std::filesystem::path& drafter, const LaneCores& 
   draft_lane_ = nullptr;
   if (!runtime_) throw Error("a scripted target takes scripted drafters only");
   const Bundle bundle = Bundle::Open(drafter);
+  if ((bundle.Text("family") == "llama") != (llama_ != nullptr)) {
+    throw Error(drafter.string() + ": a language model drafts for language models only, and they " +
+                "take no other; choose another drafter");
+  }
   if (bundle.Text("family") == "head") {
     RequireTarget(bundle, whisper_->bundle(), whisper_->encoding_width());
   }
@@ -214,12 +235,12 @@ std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions
   // One to go on with when the first of a batch is done.
   options.max_lead_windows = static_cast<std::int64_t>(options.batch) + 1;
   options.encode_ahead = drafter && drafter->model->needs_encoding() && !options.coupled;
-  if (whisper_) {
-    whisper_->ReserveSlots(static_cast<int>(options.batch) + (options.encode_ahead ? 1 : 0));
-  }
+  const int slots = static_cast<int>(options.batch) + (options.encode_ahead ? 1 : 0);
+  if (whisper_) whisper_->ReserveSlots(slots);
+  if (llama_) llama_->ReserveSlots(slots);
   if (drafter) options.enter_draft_lane = Enter(draft_lane_);
   if (NeedsDrafter(method) && !drafter) method = Method::kTarget;
-  const BudgetFactory make_budget = PolicyOf(budget, options);
+  const BudgetFactory make_budget = PolicyOf(method, budget, options);
   const StrategyFactory make_strategy = [&](Counters* counters) {
     return MakeStrategy(method, budget, make_budget, counters);
   };
@@ -228,14 +249,25 @@ std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions
   return std::make_unique<Run>(target_, drafter, make_strategy, std::move(options));
 }
 
-Engine::BudgetFactory Engine::PolicyOf(std::size_t budget, const RunOptions& options) const {
+Engine::BudgetFactory Engine::PolicyOf(Method method, std::size_t budget,
+                                       const RunOptions& options) const {
   const auto fixed = [budget] { return std::make_unique<FixedBudget>(budget); };
-  if (!options.adaptive || !options.costs) return fixed;
-  const StepCosts& costs = *options.costs;
-  const CostCurve& steps = costs.drafted.known() ? costs.drafted : costs.alone;
+  if (!options.adaptive) return fixed;
+  CostCurve steps;
+  if (options.costs) {
+    steps = options.costs->drafted.known() ? options.costs->drafted : options.costs->alone;
+  } else if (llama_) {
+    steps = CostCurve(kLanguageModelSteps);
+  }
   if (!steps.known()) return fixed;
-  return [budget, steps, pad = options.exact && target_->even_rows_only(),
-          acceptance = std::make_shared<Acceptance>()] {
+  const bool pad = options.exact && target_->even_rows_only();
+  if (method == Method::kLookup) {
+    // Each has an acceptance of its own, by kinds of look-ups.
+    return [budget, steps, pad] {
+      return std::make_unique<PayingBudget>(budget, steps, pad, std::make_shared<Acceptance>());
+    };
+  }
+  return [budget, steps, pad, acceptance = std::make_shared<Acceptance>()] {
     return std::make_unique<PayingBudget>(budget, steps, pad, acceptance);
   };
 }
@@ -253,10 +285,12 @@ std::unique_ptr<Strategy> Engine::MakeStrategy(Method method, std::size_t budget
                                                kLeastConfidence);
     case Method::kPearl:
       return std::make_unique<PearlDrafting>(budget);
+    case Method::kAnchored:
+      return std::make_unique<AnchoredDrafting>(make_budget(), counters);
     case Method::kMulti:
       return std::make_unique<MultiDrafting>(keys_, budget, counters);
     case Method::kLookup:
-      return std::make_unique<LookupDrafting>(budget);
+      return std::make_unique<LookupDrafting>(make_budget);
     case Method::kTarget:
     case Method::kBatched:
       break;
@@ -266,7 +300,7 @@ std::unique_ptr<Strategy> Engine::MakeStrategy(Method method, std::size_t budget
 
 std::vector<std::pair<std::string, float>> Engine::LanguageProbabilities(
     std::span<const float> samples) {
-  if (!whisper_) throw Error("a scripted target knows no languages");
+  if (!whisper_) throw Error("only a speech model tells languages");
   RequireIdle();
   target_->ClearCancel();
   const std::shared_ptr<void> inside = Enter(target_lane_)();

@@ -1,4 +1,4 @@
-// The small random Whispers that the project's own builder makes for the tests, and something to
+// The small random models that the project's own builder makes for the tests, and something to
 // hear.
 #pragma once
 
@@ -16,7 +16,7 @@
 namespace as2d {
 
 /// "one" or "two": Whispers of the same shape and vocabulary with other weights; "adapter" or
-/// "ctc": heads for the target "one".
+/// "ctc": heads for the target "one"; "speaker" or "prompter": language models of one vocabulary.
 inline std::filesystem::path BundlePath(const std::string& name) {
   return std::filesystem::path(TestVariable("AS2D_TEST_BUNDLES")) / name;
 }

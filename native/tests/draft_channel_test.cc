@@ -55,6 +55,28 @@ TEST(DraftChannelTest, ARequestIsGivenOnceWithAllThatIsInIt) {
   EXPECT_FALSE(channel.Next()) << "not the same again";
 }
 
+TEST(DraftChannelTest, TellsOnlyWhatIsWantedAndWaitsForNothing) {
+  DraftChannel channel(kForEver);
+  EXPECT_EQ(channel.TakeTold(), Tokens{});
+  channel.Ask(Request(1));
+  ASSERT_TRUE(channel.Next());
+  EXPECT_TRUE(channel.Tell(Tokens{2, 3}));
+  EXPECT_TRUE(channel.Tell(Tokens{4}));
+  EXPECT_EQ(channel.TakeTold(), (Tokens{2, 3, 4}));
+  EXPECT_EQ(channel.TakeTold(), Tokens{}) << "each once";
+  EXPECT_TRUE(channel.Tell(Tokens{5}));
+  channel.Ask(Request(6));
+  EXPECT_EQ(channel.TakeTold(), Tokens{}) << "what was told of another request";
+  EXPECT_FALSE(channel.Tell(Tokens{7})) << "likewise";
+  ASSERT_TRUE(channel.Next());
+  EXPECT_TRUE(channel.Tell(Tokens{9}));
+  channel.Forget();
+  EXPECT_FALSE(channel.Tell(Tokens{10}));
+  EXPECT_EQ(channel.TakeTold(), Tokens{});
+  channel.Close();
+  EXPECT_FALSE(channel.Tell(Tokens{11}));
+}
+
 TEST(DraftChannelTest, WaitsNoLongerThanItsPatience) {
   DraftChannel channel(20ms);
   channel.Ask(Request(1));

@@ -92,8 +92,9 @@ TEST(EngineTest, AnotherModelAsDrafterChangesNothing) {
   }
 }
 
-constexpr Method kMethods[] = {Method::kTarget, Method::kAs2d,  Method::kCoupled, Method::kAdaptive,
-                               Method::kPearl,  Method::kMulti, Method::kLookup,  Method::kBatched};
+constexpr Method kMethods[] = {Method::kTarget,   Method::kAs2d,    Method::kCoupled,
+                               Method::kAdaptive, Method::kPearl,   Method::kMulti,
+                               Method::kLookup,   Method::kBatched, Method::kAnchored};
 
 TEST(EngineTest, EveryMethodWithEveryDrafterSaysTheSame) {
   constexpr int kWindows = 2;

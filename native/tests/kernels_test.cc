@@ -479,8 +479,8 @@ TEST(KernelSetsTest, AreChosenUpToAName) {
 // processor of its kind has.
 TEST(KernelSetsTest, AreThoseThatEveryCoreHas) {
   CpuInfo::Core good;
-  good.features = {"sse2",     "avx2",        "fma",      "avx512bw", "avx512vl", "avx512dq",
-                   "amx_tile", "avx512_vnni", "amx_int8", "asimd",    "asimddp"};
+  good.features = {"sse2",     "avx2",     "fma",         "f16c",     "avx512bw", "avx512vl",
+                   "avx512dq", "amx_tile", "avx512_vnni", "amx_int8", "asimd",    "asimddp"};
   CpuInfo::Core plain;
   plain.features = {"sse2", "asimd"};
   CpuInfo::Core between = good;

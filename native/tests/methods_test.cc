@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "as2d/decode/budget.h"
+#include "as2d/decode/strategies/anchored.h"
 #include "as2d/decode/strategies/coupled.h"
 #include "as2d/decode/strategies/decoupled.h"
 #include "as2d/decode/strategies/lookup.h"
@@ -32,10 +33,10 @@ namespace {
 using Ending = ScriptedDrafter::Ending;
 
 const std::vector<std::string> kMethods = {"target", "as2d",  "coupled", "adaptive",
-                                           "pearl",  "multi", "lookup"};
+                                           "pearl",  "multi", "lookup",  "anchored"};
 
 bool IsCoupled(const std::string& method) {
-  return method == "coupled" || method == "adaptive" || method == "pearl";
+  return method == "coupled" || method == "adaptive" || method == "pearl" || method == "anchored";
 }
 
 std::unique_ptr<Strategy> Make(const std::string& method, std::size_t budget, Counters* counters) {
@@ -51,6 +52,9 @@ std::unique_ptr<Strategy> Make(const std::string& method, std::size_t budget, Co
     return std::make_unique<CoupledDrafting>(std::make_unique<AdaptiveBudget>(budget), 0.5F);
   }
   if (method == "pearl") return std::make_unique<PearlDrafting>(budget);
+  if (method == "anchored") {
+    return std::make_unique<AnchoredDrafting>(std::make_unique<FixedBudget>(budget), counters);
+  }
   if (method == "multi") return std::make_unique<MultiDrafting>(keys, budget, counters);
   if (method == "lookup") return std::make_unique<LookupDrafting>(budget);
   return std::make_unique<TargetOnly>();
@@ -294,6 +298,18 @@ TEST_F(MethodTest, AdaptiveStopsWhereTheDrafterIsUnsure) {
   EXPECT_EQ(counters().steps[1].Get(), 1);
   EXPECT_EQ(Steps(), 11);
   EXPECT_EQ(counters().drafted.Get(), 41) << "what is not proposed was not drafted";
+}
+
+// Re-anchored.
+
+TEST_F(MethodTest, AnchoredDrafterIsPutRightWhereItIsWrong) {
+  Use("anchored");
+  Tokens draft = Distinct(40);
+  draft[20] = 777;
+  Target({{0, Distinct(40)}}, {.step_time = 2ms});
+  ExpectExactOf(StartWith(std::make_shared<SteadyDrafter>(Script{{0, draft}}), 8));
+  EXPECT_GE(counters().realignments.Get(), 1);
+  EXPECT_GT(Accepted(), 0);
 }
 
 // PEARL.
@@ -656,8 +672,8 @@ TEST_P(OutcomeTest, TheTextIsTheTargetsOwn) {
     const bool fails = kind == Kind::kThrows || kind == Kind::kHangs;
     EXPECT_LE(result.lost.size(), fails ? 1U : 0U);
     EXPECT_EQ(shared->lost, !result.lost.empty());
-    // A coupled target asks for what comes after the text: it gets it or learns why not.
-    const bool asks = IsCoupled(method) && budget > 0;
+    // A coupled target that waits asks for what comes after the text: it gets it or learns why not.
+    const bool asks = IsCoupled(method) && method != "anchored" && budget > 0;
     EXPECT_GE(result.lost.size(), fails && asks ? 1U : 0U);
     for (const std::size_t rows : target_->steps()) EXPECT_LE(rows, 2 + 3 * budget);
     run_.reset();
@@ -734,12 +750,13 @@ TEST_P(StopTest, DroppedWhileTheDrafterHangs) {
   while (drafter_.use_count() > 1) std::this_thread::sleep_for(1ms);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, StopTest, testing::Values("as2d", "coupled", "pearl", "multi"),
+INSTANTIATE_TEST_SUITE_P(All, StopTest,
+                         testing::Values("as2d", "coupled", "pearl", "multi", "anchored"),
                          [](const auto& test) { return test.param; });
 
 TEST_F(MethodTest, TheNextRunOnTheSameModelsIsAsNew) {
   // Also after one that was cancelled with a request on its way.
-  for (const std::string method : {"coupled", "adaptive", "pearl"}) {
+  for (const std::string method : {"coupled", "adaptive", "pearl", "anchored"}) {
     Use(method);
     Target({{0, Distinct(40)}});
     const auto shared = std::make_shared<Drafter>();

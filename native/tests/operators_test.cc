@@ -137,6 +137,41 @@ class OperatorsTest : public testing::Test {
     return Run("Choose", inputs, {ElementType::kInt64, ElementType::kFloat32});
   }
 
+  /// Two rows of 256 numbers; 20 outputs unless they are gated.
+  std::vector<Tensor> BlockLinear(Shape x, Shape weight, std::uint64_t bits, std::uint64_t width,
+                                  std::uint64_t gated = 0) {
+    std::vector<Tensor> inputs;
+    inputs.push_back(Floats(std::move(x)));
+    inputs.emplace_back(runtime_, ElementType::kUint8, std::move(weight));
+    return Run("BlockLinear", inputs, {ElementType::kFloat32},
+               {{"bits", bits}, {"width", width}, {"gated", gated}});
+  }
+
+  std::vector<Tensor> BlockRows(std::int64_t id, Shape weight) {
+    std::vector<Tensor> inputs;
+    inputs.emplace_back(runtime_, ElementType::kInt64, Shape{1, 1});
+    inputs[0].values<std::int64_t>()[0] = id;
+    inputs.emplace_back(runtime_, ElementType::kUint8, std::move(weight));
+    return Run("BlockRows", inputs, {ElementType::kFloat32}, {{"bits", 8}, {"width", 64}});
+  }
+
+  /// Two rows of 4 heads of 16, which share 2 of keys; a table of 5 angles.
+  std::vector<Tensor> GroupedAttention(Shape past, const std::vector<std::int32_t>& places,
+                                       std::int64_t position, std::uint64_t heads = 4) {
+    std::vector<Tensor> inputs;
+    inputs.push_back(Floats({1, 2, 96}));
+    inputs.push_back(Floats({1, 2, 32}));
+    inputs.push_back(Floats(past));
+    inputs.push_back(Floats(past));
+    inputs.push_back(Lines(places));
+    inputs.emplace_back(runtime_, ElementType::kInt64, Shape{2});
+    inputs.back().values<std::int64_t>()[1] = position;
+    inputs.push_back(Floats({5, 8}));
+    inputs.push_back(Floats({5, 8}));
+    return Run("GroupedAttention", inputs, std::vector<ElementType>(3, ElementType::kFloat32),
+               {{"heads", heads}, {"kv_heads", 2}});
+  }
+
   const std::vector<ElementType> kCross = {ElementType::kUint8, ElementType::kFloat32,
                                            ElementType::kInt8, ElementType::kFloat32};
   const std::shared_ptr<Runtime> runtime_ = TestRuntime();
@@ -148,6 +183,13 @@ TEST_F(OperatorsTest, TakeWhatFits) {
   EXPECT_EQ(SelfAttention({2, 1, 4, 16}, {1, 0, 0, 0, 1, 3, 1, 2})[0].shape(), (Shape{1, 2, 16}));
   EXPECT_EQ(CrossAttention(2, {0, 0, 0, 0, 1, 9, 9, 9})[0].shape(), (Shape{1, 2, 16}));
   EXPECT_EQ(Choose({1, 2, 5}, {5})[0].shape(), (Shape{1, 2}));
+  EXPECT_EQ(BlockLinear({1, 2, 256}, {2, 1, 2368}, 4, 20)[0].shape(), (Shape{1, 2, 20}));
+  EXPECT_EQ(BlockLinear({1, 2, 128}, {4, 2, 1088}, 8, 20, 1)[0].shape(), (Shape{1, 2, 20}));
+  EXPECT_EQ(BlockLinear({1, 2, 512}, {1, 2, 3392}, 6, 16)[0].shape(), (Shape{1, 2, 16}));
+  EXPECT_EQ(BlockLinear({1, 0, 64}, {1, 1, 1088}, 8, 16)[0].shape(), (Shape{1, 0, 16}));
+  EXPECT_EQ(BlockRows(31, {2, 1, 1088})[0].shape(), (Shape{1, 1, 64}));
+  EXPECT_EQ(GroupedAttention({1, 2, 4, 16}, {0, 0, 0, 0, 0, 1, 0, 0}, 4)[0].shape(),
+            (Shape{1, 2, 64}));
 }
 
 TEST_F(OperatorsTest, RefuseWhatDoesNotFit) {
@@ -161,6 +203,18 @@ TEST_F(OperatorsTest, RefuseWhatDoesNotFit) {
       << "a width that is no three of heads";
   EXPECT_THROW(Run("QuantizeCross", OneTensor({1, 0, 32}), kCross, {{"heads", 1}}), Error)
       << "no positions";
+  EXPECT_THROW(BlockLinear({1, 2, 256}, {2, 1, 2368}, 5, 20), Error) << "no such format";
+  EXPECT_THROW(BlockLinear({1, 2, 256}, {2, 1, 2368}, 8, 20), Error) << "the other format";
+  EXPECT_THROW(BlockLinear({1, 2, 128}, {2, 0, 2368}, 4, 20), Error) << "half a group";
+  EXPECT_THROW(BlockLinear({1, 2, 256}, {1, 1, 2368}, 4, 20), Error) << "too few outputs";
+  EXPECT_THROW(BlockLinear({1, 2, 256}, {2, 1, 2368}, 4, 20, 1), Error) << "gates alone";
+  EXPECT_THROW(BlockRows(32, {2, 1, 1088}), Error) << "no such row";
+  EXPECT_THROW(BlockRows(-1, {2, 1, 1088}), Error) << "no such row";
+  const std::vector<std::int32_t> places = {0, 0, 0, 0, 0, 1, 0, 0};
+  EXPECT_THROW(GroupedAttention({1, 2, 4, 16}, places, 5), Error) << "a position without angles";
+  EXPECT_THROW(GroupedAttention({1, 2, 1, 16}, places, 1), Error) << "a full context";
+  EXPECT_THROW(GroupedAttention({1, 4, 4, 16}, places, 1), Error) << "caches of other heads";
+  EXPECT_THROW(GroupedAttention({1, 2, 4, 16}, places, 1, 5), Error) << "heads that do not divide";
   EXPECT_THROW(SelfAttention({0, 1, 4, 16}, {0, 0, 0, 0, 0, 1, 0, 0}), Error) << "no slots";
   EXPECT_THROW(SelfAttention({1, 1, 1, 16}, {0, 0, 0, 0, 0, 1, 0, 0}), Error) << "a full context";
   EXPECT_THROW(SelfAttention({1, 1, 4, 16}, {0, 0, 0, 0}), Error) << "a row without a place";

@@ -125,6 +125,56 @@ TEST_F(LookupTest, KnowsThePromptAndTheWindowsBefore) {
   EXPECT_EQ(Propose(lookup_), (Runs{{8, 90, 6, 7}}));
 }
 
+TEST_F(LookupTest, KnowsWhatTheWindowNamesAsItsSource) {
+  Window window;
+  window.prompt = {90};
+  window.source = {1, 2, 3, 4, 5};
+  lookup_.BeginWindow({.window = std::make_shared<const Window>(std::move(window))});
+  Commit({2, 3});
+  EXPECT_EQ(Propose(lookup_), (Runs{{4, 5, 90, 2}}));
+}
+
+/// Takes what it is told for the next answer, and remembers what it was told of the last run.
+class ToldBudget final : public BudgetPolicy {
+ public:
+  std::size_t Next() override { return next; }
+  void Observe(std::size_t proposed, std::size_t accepted) override {
+    observed.emplace_back(proposed, accepted);
+  }
+  std::size_t next = 4;
+  std::vector<std::pair<std::size_t, std::size_t>> observed;
+};
+
+TEST(LookupBudgetTest, IsThatOfLookUpsByAsManyTokens) {
+  std::vector<ToldBudget*> budgets;
+  LookupDrafting lookup([&] {
+    auto made = std::make_unique<ToldBudget>();
+    budgets.push_back(made.get());
+    return made;
+  });
+  ASSERT_EQ(budgets.size(), 3U);
+  budgets[0]->next = 1;
+  budgets[1]->next = 2;
+  const Tokens text = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  lookup.BeginWindow({.window = WindowWith(text)});
+  lookup.Committed(Tokens{2, 3});
+  EXPECT_EQ(Propose(lookup), (Runs{{4}})) << "found by two";
+  lookup.Committed(Tokens{4});
+  EXPECT_EQ(Propose(lookup), (Runs{{5, 6}})) << "found by three";
+  lookup.Committed(Tokens{5, 6, 7});
+  EXPECT_EQ(Propose(lookup), (Runs{{8, 9, 2, 3}})) << "found by six";
+  const Tokens run = {8, 9, 2};
+  CandidateRuns runs;
+  runs.Add(run);
+  lookup.Verified(runs, 0, 2);
+  EXPECT_TRUE(budgets[0]->observed.empty());
+  EXPECT_TRUE(budgets[1]->observed.empty());
+  using Observed = std::vector<std::pair<std::size_t, std::size_t>>;
+  EXPECT_EQ(budgets[2]->observed, (Observed{{3, 2}}));
+  budgets[2]->next = 0;
+  EXPECT_EQ(Propose(lookup), Runs{}) << "nothing pays";
+}
+
 TEST_F(LookupTest, ForgetsWhatIsFarBack) {
   Begin({90});
   Commit({1, 2, 3});

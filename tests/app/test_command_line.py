@@ -57,6 +57,13 @@ TABLE: list[tuple[list[str], int, str, str]] = [
         "",
         "as2d: is a directory: .; give audio files, or --recursive for those in it\n",
     ),
+    (
+        ["transcribe", "clip.wav", "--target", "small-llm"],
+        2,
+        "",
+        "as2d: small-llm is a language model, which hears nothing; choose a target of "
+        "'as2d models list'\n",
+    ),
     (["transcribe", ""], 1, "", "as2d: no such file: ''; check the name\n"),
     (
         ["transcribe", "--drafter", "moonshin", "clip.wav"],

@@ -23,7 +23,16 @@ from as2d_cli.environment import Environment, Output
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.profile.costs import CostModel
 from as2d_cli.tasks.models import Backend, EngineFace, Model, PlanFace, Voice
-from tests.fakes import LANGUAGES, FakeModel, Ran, tokens_of
+from tests.fakes import (
+    LANGUAGES,
+    FakeModel,
+    FakeRun,
+    FakeVoice,
+    Ran,
+    Script,
+    answerer,
+    tokens_of,
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,7 @@ class Job:
         cores: of the target.
         seconds: of audio, by window.
         script: what the drafter was told to replay, or None.
+        prompt, limit: of the first window.
     """
 
     drafter: str | None
@@ -44,6 +54,8 @@ class Job:
     exact: bool
     seconds: tuple[float, ...]
     script: Mapping[int, Sequence[int]] | None
+    prompt: tuple[int, ...] = ()
+    limit: int = 0
 
     @property
     def name(self) -> str:
@@ -74,6 +86,8 @@ class FakeMachine:
         costs: what was measured before.
         plan: what is chosen where the choice is free, or None: the target alone.
         drafts: what a drafter says of a window, as tokens of the target.
+        speech: what is heard, where it is transcribed to ask about it.
+        to_fetch: what would have to be fetched.
         asked, jobs: what was asked for.
         adaptive: of each run, whether it adapts itself.
     """
@@ -89,6 +103,8 @@ class FakeMachine:
     costs: CostModel | None = None
     plan: Plan | None = None
     drafts: Sequence[int] = ()
+    speech: Script = field(default_factory=Script)
+    to_fetch: Mapping[str, str] = field(default_factory=dict)
     asked: list[PlanRequest] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     adaptive: list[bool] = field(default_factory=list)
@@ -99,8 +115,8 @@ class FakeMachine:
         return [job.name for job in self.jobs]
 
     def backend(self) -> Backend:
-        """Models whisper-base (four languages), x and y (English), and heads of another target
-        and of whisper-base, on this machine.
+        """Models whisper-base (four languages), x and y (English), heads of another target and
+        of whisper-base, and two that answer, on this machine.
         """
         models: dict[str, Model] = {
             "whisper-base": FakeModel(
@@ -114,6 +130,8 @@ class FakeMachine:
             "y": FakeModel("y"),
             "head": FakeModel("head", family="head", target="whisper-small"),
             "mine": FakeModel("mine", family="head", target="whisper-base"),
+            "llm": answerer("llm"),
+            "tiny-llm": answerer("tiny-llm", context=64),
         }
 
         def ensure(name: str, offline: bool) -> Model:
@@ -138,7 +156,7 @@ class FakeMachine:
             return nullcontext(cast(EngineFace, engine))
 
         def voice(offline: bool) -> Voice:
-            raise AssertionError("recordings are measured whole")
+            return FakeVoice()
 
         return Backend(
             ensure,
@@ -148,6 +166,7 @@ class FakeMachine:
             open_engine,
             voice,
             lambda target, drafter: self.costs,
+            self.to_fetch.get,
         )
 
 
@@ -176,8 +195,9 @@ class _Engine:
         exact: bool | None = None,
         windows: int | None = None,
         adaptive: bool = True,
-    ) -> _Run:
-        assert method is not None and budget is not None and exact is not None
+    ) -> _Run | FakeRun:
+        if method is None or budget is None or exact is None:
+            return FakeRun(self.machine.speech, draft, 8)
         self.machine.adaptive.append(adaptive)
         return _Run(self, method, budget, exact)
 
@@ -199,6 +219,8 @@ class _Run:
             *self._asked,
             tuple(len(window.samples) / RATE for window in self._windows),
             engine.script,
+            tuple(self._windows[0].prompt),
+            self._windows[0].max_tokens,
         )
         engine.machine.jobs.append(self._job)
 

@@ -378,6 +378,7 @@ def test_the_document_says_everything(clips: str) -> None:
         "clip": "three.wav",
         "window": 0,
         "start": 0.0,
+        "question": None,
         "audio_seconds": 3.0,
         "language": "en",
         "category": "",

@@ -65,7 +65,7 @@ class Bench:
                 )
                 for i in range(units)
             ],
-            False,
+            "window",
             1,
         )
         for unit in range(units):

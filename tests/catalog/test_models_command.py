@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def cache(tmp_path: Path, fake_hub: FakeHub, monkeypatch: pytest.MonkeyPatch) ->
     fake_hub.files = {PREFIX + name: content for name, content in FILES.items()}
     known = catalogue(
         entry(FILES, hub_source()),
-        entry({"a.gguf": b"x"}, model_id="llm", family="gguf"),
+        replace(entry({"a.gguf": b"x"}, model_id="llm", family="gguf"), note="cannot speak"),
     )
     monkeypatch.setattr(store_module, "load_catalogue", lambda: known)
     return tmp_path / "cache"
@@ -45,10 +46,10 @@ def test_list_on_a_pipe_is_tab_separated(cache: Path) -> None:
     size = sum(map(len, FILES.values()))
     ran = models(cache, "list")
     assert ran.status == 0
-    assert ran.stdout.splitlines()[0] == f"tiny\ttarget\twhisper\ten\t{size}\tMIT\tnot pulled"
+    assert ran.stdout.splitlines()[0] == f"tiny\ttarget\twhisper\ten\t{size}\tMIT\tnot pulled\t"
     assert "\x1b" not in ran.stdout
     models(cache, "pull")
-    assert models(cache, "list").stdout.splitlines()[0].endswith("\tready")
+    assert models(cache, "list").stdout.splitlines()[0].endswith("\tready\t")
 
 
 def test_list_as_json(cache: Path) -> None:
@@ -64,6 +65,7 @@ def test_list_on_a_terminal_is_a_table(cache: Path) -> None:
     assert lines[1].split()[:4] == ["tiny", "target", "whisper", "en"]
     assert all(len(line) <= 100 for line in lines)
     assert lines[2].split()[-2:] == ["not", "usable"]
+    assert lines[3:] == ["llm: cannot speak"]
 
 
 def test_pull_says_what_how_large_and_where(cache: Path) -> None:
@@ -148,3 +150,10 @@ def test_the_catalogue_that_comes_with_as2d() -> None:
         assert bool(model.target) == (model.family == "head")
         if model.target:
             assert known.require(model.target).role == "target"
+
+
+def test_models_list_says_which_answers_are_of_no_use(tmp_path: Path) -> None:
+    ran = run_cli("models", "list", variables={"AS2D_CACHE_DIR": str(tmp_path)})
+    rows = {line.split("\t")[0]: line.split("\t") for line in ran.stdout.splitlines()}
+    assert rows["smollm2-135m-instruct"][-1] == "its answers are not usable"
+    assert rows["qwen2.5-coder-1.5b-instruct"][1] == "llm"

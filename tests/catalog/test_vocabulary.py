@@ -58,6 +58,12 @@ def test_byte_level_pieces_are_bytes() -> None:
     assert vocabulary.merge_ranks
 
 
+def test_ids_of_fewer_letters_than_bytes_are_ranks() -> None:
+    vocab = {"a": 0, "b": 1, "ab": 2}
+    data = {"model": {"vocab": vocab, "merges": ["a b"]}, "added_tokens": []}
+    assert from_byte_level_bpe(Path("t"), data, 3).merge_ranks
+
+
 def test_merges_out_of_order_are_no_ranks() -> None:
     data = tokenizer()
     data["model"]["merges"].reverse()

@@ -12,7 +12,7 @@ from as2d_cli.bench.page.reading import Reading
 __all__ = ["methods"]
 
 _DEFINITIONS = (
-    ("unit", "what was timed: a window of at most 30 seconds, or a whole recording"),
+    ("unit", "what was timed: a window of at most 30 seconds, a whole recording, or a question"),
     ("ratio", "the baseline\u2019s seconds over a contender\u2019s, summed over the units that "
      "both ran, the median of the repeats of each unit taken first; above 1 is faster"),
     ("95\u202f% interval", "bootstrap over units with a fixed seed: how far the ratio would move "

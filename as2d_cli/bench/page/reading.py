@@ -49,7 +49,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Unit:
-    """What was timed: a window or a whole recording."""
+    """What was timed: a window, a whole recording or a question."""
 
     index: int
     name: str
@@ -153,6 +153,8 @@ def _unit(index: int, entry: Mapping[str, Any]) -> Unit:
     if entry.get("window") is not None:
         start, end = entry["start"], entry["start"] + entry["audio_seconds"]
         name += f", window {entry['window']} ({number(start, 1)}\u2013{number(end, 1)} s)"
+    if entry.get("question") is not None:
+        name += f": {entry['question']}"
     return Unit(index, name, entry["audio_seconds"], tuple(entry.get("flags") or ()), entry)
 
 

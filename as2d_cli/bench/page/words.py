@@ -15,7 +15,7 @@ __all__ = ["count", "finding", "headline", "interval", "speed", "text_verdict"]
 def headline(reading: Reading) -> str:
     """What was measured: ``whisper-base: 6 contenders on 24 windows, 9 min 40 s of audio``."""
     targets = [m["id"] for m in reading.document["models"] if m["role"] == "target"]
-    noun = "window" if reading.document["settings"]["by"] == "window" else "recording"
+    noun = reading.document["settings"]["by"]
     audio = duration(sum(unit.audio_seconds for unit in reading.units))
     return (
         f"{', '.join(targets) or 'as2d'}: {count(len(reading.contenders), 'contender')} on "

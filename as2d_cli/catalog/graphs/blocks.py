@@ -20,8 +20,10 @@ Floats = npt.NDArray[np.float32]
 AS2D = "as2d"
 OPSET = 17
 IR_VERSION = 9
+CHOICE_COLUMNS = 6
 # Tensors from this size on go to the data file beside the graph, which ONNX Runtime maps.
 _EXTERNAL_BYTES = 1024
+_EXTERNAL_ALIGNMENT = 4096  # A page: what is mapped begins with one.
 # The native kernels take weights in tiles of so many outputs and inputs.
 _TILE_OUTPUTS = 16
 _TILE_INPUTS = 4
@@ -46,8 +48,16 @@ class Norm:
 class GraphBuilder:
     """Collects nodes, constants, inputs and outputs of one graph; values are known by name."""
 
-    def __init__(self, name: str) -> None:
-        """Start an empty graph of this name."""
+    def __init__(self, name: str, path: Path | None = None) -> None:
+        """Start an empty graph of this name.
+
+        Args:
+            path: what the graph is to be saved as. Large constants go to the file beside it as they
+                come, for models of which memory would not hold several copies.
+        """
+        self._data = None if path is None else path.with_suffix(".data")
+        if self._data is not None:
+            self._data.unlink(missing_ok=True)
         self._name = name
         self._norms: dict[int, list[str]] = {}
         self._nodes: list[onnx.NodeProto] = []
@@ -69,7 +79,11 @@ class GraphBuilder:
     def constant(self, values: npt.NDArray[Any]) -> str:
         """Store ``values`` in the graph."""
         name = self._fresh("constant")
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
+        values = np.ascontiguousarray(values)
+        if self._data is None or values.nbytes < _EXTERNAL_BYTES:
+            self._constants.append(numpy_helper.from_array(values, name))
+        else:
+            self._constants.append(_external(values, name, self._data))
         return name
 
     def node(
@@ -141,6 +155,17 @@ class GraphBuilder:
             inputs += [self.constant(v) for v in (pack_tiles(weight), scales, linear.bias)]
         return self.node("FeedForward", inputs, None if name is None else [name], domain=AS2D)
 
+    def choose(self, logits: str, suppress: str, rows: str) -> None:
+        """The end of a decoder: outputs ``next`` and ``log_prob`` of ``logits``, and the inputs
+        ``choices`` and ``temperatures`` that say what a row may be, for ``rows`` rows.
+        """
+        self.input("choices", INT32, [rows, CHOICE_COLUMNS])
+        self.input("temperatures", FLOAT, [rows])
+        inputs = [logits, suppress, "choices", "temperatures"]
+        self.node("Choose", inputs, ["next", "log_prob"], domain=AS2D)
+        self.output("next", INT64, [1, rows])
+        self.output("log_prob", FLOAT, [1, rows])
+
     def save(self, path: Path) -> list[Path]:
         """Write ``path`` and its data file (same stem, ``.data``); returns what was written."""
         graph = helper.make_graph(
@@ -153,6 +178,9 @@ class GraphBuilder:
             ir_version=IR_VERSION,
         )
         data = path.with_suffix(".data")
+        if self._data is not None:
+            onnx.save_model(model, path)
+            return [path, data]
         data.unlink(missing_ok=True)
         onnx.save_model(
             model,
@@ -179,6 +207,23 @@ class GraphBuilder:
     def _fresh(self, stem: str) -> str:
         self._count += 1
         return f"{stem}_{self._count}"
+
+
+def _external(values: npt.NDArray[Any], name: str, data: Path) -> onnx.TensorProto:
+    """Append ``values`` to the file; returns the constant that stands for them."""
+    constant = onnx.TensorProto(
+        name=name,
+        data_type=helper.np_dtype_to_tensor_dtype(values.dtype),
+        dims=values.shape,
+        data_location=TensorProto.EXTERNAL,
+    )
+    with data.open("ab") as file:
+        file.write(b"\0" * (-file.tell() % _EXTERNAL_ALIGNMENT))
+        facts = {"location": data.name, "offset": file.tell(), "length": values.nbytes}
+        file.write(values.data)
+    for key, value in facts.items():
+        constant.external_data.add(key=key, value=str(value))
+    return constant
 
 
 def quantise_outputs(weight: Floats, most: int = 127) -> tuple[npt.NDArray[np.int8], Floats]:

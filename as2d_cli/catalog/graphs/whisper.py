@@ -13,6 +13,7 @@ import numpy.typing as npt
 from as2d_cli.catalog.graphs import mel
 from as2d_cli.catalog.graphs.blocks import (
     AS2D,
+    CHOICE_COLUMNS,
     FLOAT,
     INT8,
     INT32,
@@ -25,7 +26,6 @@ from as2d_cli.catalog.graphs.blocks import (
 )
 
 ENCODING = "encoding"
-CHOICE_COLUMNS = 6
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,6 @@ def write_decoder(model: SpeechDecoder, path: Path, language_tokens: Sequence[in
     tokens = graph.input("tokens", INT64, [1, "rows"])
     positions = graph.input("positions", INT64, ["rows"])
     graph.input("places", INT32, ["rows", 4])
-    graph.input("choices", INT32, ["rows", CHOICE_COLUMNS])
-    graph.input("temperatures", FLOAT, ["rows"])
     suppress = graph.input("suppress", FLOAT, [vocabulary])
 
     x = _embed(graph, model.decoder, tokens, positions)
@@ -208,14 +206,7 @@ def write_decoder(model: SpeechDecoder, path: Path, language_tokens: Sequence[in
             ["language_logits"],
             axis=-1,
         )
-    graph.node(
-        "Choose",
-        [logits, suppress, "choices", "temperatures"],
-        ["next", "log_prob"],
-        domain=AS2D,
-    )
-    graph.output("next", INT64, [1, "rows"])
-    graph.output("log_prob", FLOAT, [1, "rows"])
+    graph.choose(logits, suppress, "rows")
     if language_tokens:
         graph.output("language_logits", FLOAT, [1, "rows", len(language_tokens)])
     cache: list[int | str] = ["slots", model.decoder_heads, model.context, model.head_size]

@@ -17,6 +17,7 @@
 #include "as2d/decode/budget.h"
 #include "as2d/decode/run.h"
 #include "as2d/decode/scripted.h"
+#include "as2d/models/llama.h"
 #include "as2d/models/whisper.h"
 #include "as2d/platform/crew.h"
 #include "as2d/platform/worker_pool.h"
@@ -48,6 +49,7 @@ enum class Method : std::uint8_t {
   kMulti,
   kLookup,
   kBatched,  ///< the target alone on several windows at a time
+  kAnchored,
 };
 
 /// "as2d" and so on; empty for one that there is none of.
@@ -130,7 +132,7 @@ class Engine {
   std::span<const float> EncodingFor(const Drafter& drafter, const Window& window);
   using BudgetFactory = std::function<std::unique_ptr<BudgetPolicy>()>;
   /// How a decoupled strategy comes to its budget, once for each window of the batch.
-  BudgetFactory PolicyOf(std::size_t budget, const RunOptions& options) const;
+  BudgetFactory PolicyOf(Method method, std::size_t budget, const RunOptions& options) const;
   std::unique_ptr<Strategy> MakeStrategy(Method method, std::size_t budget,
                                          const BudgetFactory& make_budget,
                                          Counters* counters) const;
@@ -142,7 +144,9 @@ class Engine {
   const std::shared_ptr<Crew> crew_ = Crew::Make();
   std::shared_ptr<Runtime> runtime_;
   const std::filesystem::path target_folder_;
-  std::shared_ptr<WhisperModel> whisper_;  // null for a scripted target
+  // One of them, or none for a scripted target.
+  std::shared_ptr<WhisperModel> whisper_;
+  std::shared_ptr<LlamaModel> llama_;
   std::shared_ptr<TargetModel> target_;
   // Read by both lanes, and by a draft lane that was left behind.
   std::shared_ptr<const Vocabulary> vocabulary_;

@@ -12,8 +12,30 @@ void DraftChannel::Ask(DraftRequest request) {
     if (closed_) return;
     request_ = std::move(request);
     reply_.reset();
+    told_.clear();
+    forgotten_ = false;
   }
   changed_.notify_all();
+}
+
+std::vector<TokenId> DraftChannel::TakeTold() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(told_, {});
+}
+
+void DraftChannel::Forget() {
+  const std::lock_guard lock(mutex_);
+  request_.reset();
+  told_.clear();
+  forgotten_ = true;
+}
+
+bool DraftChannel::Tell(std::span<const TokenId> tokens) {
+  const std::lock_guard lock(mutex_);
+  // With another request waiting, these are of the one before it.
+  if (closed_ || forgotten_ || request_) return false;
+  told_.insert(told_.end(), tokens.begin(), tokens.end());
+  return true;
 }
 
 std::optional<DraftReply> DraftChannel::Wait() {

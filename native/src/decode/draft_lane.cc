@@ -127,13 +127,16 @@ class DraftServer {
         window_ = request->window;
         worker_.Begin(*window_, request->encoding);
       }
-      if (request->count > 0) {
+      std::int64_t told = 0;
+      if (request->tell) {
+        told = Tell(*request, channel);
+      } else if (request->count > 0) {
         Continue(*request, &reply.tokens);
       } else if (worker_.model().encoding()) {
         worker_.Next();
       }
       worker_.Rest();
-      const auto count = static_cast<std::int64_t>(reply.tokens.size());
+      const auto count = told + static_cast<std::int64_t>(reply.tokens.size());
       worker_.Report(count, static_cast<std::int64_t>(request->history.size()) + count, false);
       channel.Answer(std::move(reply));
     }
@@ -158,6 +161,19 @@ class DraftServer {
     }
     if (more) worker_.Flush(tokens);
     if (tokens->size() > request.count) tokens->resize(request.count);
+  }
+
+  /// Returns how many tokens were told.
+  std::int64_t Tell(const DraftRequest& request, DraftChannel& channel) {
+    worker_.model().Follow(OwnTokens(request.history));
+    worker_.BeginText();
+    std::size_t told = 0;
+    for (bool more = true; more && told < request.count;) {
+      more = worker_.Next();
+      if (!channel.Tell(worker_.ready)) break;
+      told += worker_.ready.size();
+    }
+    return static_cast<std::int64_t>(told);
   }
 
   std::span<const TokenId> OwnTokens(const std::vector<TokenId>& history) {

@@ -48,6 +48,41 @@ inline std::size_t PartWidth(std::size_t row, std::size_t parts) {
   return row / parts;
 }
 
+/// The same, where they fit caches [slots, heads, context, head size].
+inline std::vector<kernels::Place> PlacesInCache(const Call::Values<const std::int32_t>& places,
+                                                 std::size_t rows,
+                                                 const Call::Values<const float>& cache) {
+  std::vector<kernels::Place> result = Places(places, rows, cache.at(0));
+  for (const kernels::Place& place : result) {
+    Require(place.shared <= place.begin && place.begin <= place.at && place.at < cache.at(2),
+            "a row's positions are out of order or beyond the context");
+  }
+  return result;
+}
+
+/// Keys and values to write to.
+struct CachePair {
+  float* k;
+  float* v;
+};
+
+/// Outputs 1 and 2, which hold what is in the caches.
+inline CachePair Caches(Call& call, const Call::Values<const float>& past_k,
+                        const Call::Values<const float>& past_v, std::size_t heads,
+                        std::size_t size) {
+  Require(past_k.shape.size() == 4 && past_k.shape == past_v.shape && past_k.at(1) == heads &&
+              past_k.at(3) == size,
+          "the caches do not fit the heads");
+  const auto present = [&](std::size_t index, const Call::Values<const float>& past) {
+    float* const memory = call.Output<float>(index, past.shape);
+    if (memory != past.data) {
+      std::memcpy(memory, past.data, past.rows() * past.last() * sizeof(float));
+    }
+    return memory;
+  };
+  return {present(1, past_k), present(2, past_v)};
+}
+
 class SelfAttention {
  public:
   static constexpr const char* kName = "SelfAttention";
@@ -66,30 +101,21 @@ class SelfAttention {
     const std::size_t rows = x.rows();
     const std::size_t width = PartWidth(x.last(), 3);
     const std::size_t size = HeadSize(width, heads_);
-    Require(past_k.shape.size() == 4 && past_k.shape == past_v.shape && past_k.at(1) == heads_ &&
-                past_k.at(3) == size,
-            "the caches do not fit the heads");
-    const std::size_t context = past_k.at(2);
+    const CachePair caches = Caches(call, past_k, past_v, heads_, size);
     const std::vector<kernels::Place> places =
-        Places(call.Input<std::int32_t>(3), rows, past_k.at(0));
-    for (const kernels::Place& place : places) {
-      Require(place.shared <= place.begin && place.begin <= place.at && place.at < context,
-              "a row's positions are out of order or beyond the context");
-    }
+        PlacesInCache(call.Input<std::int32_t>(3), rows, past_k);
     std::vector<std::int64_t> shape = x.shape;
     shape.back() = static_cast<std::int64_t>(width);
     float* const y = call.Output<float>(0, shape);
-    float* const cache_k = Present(call, 1, past_k);
-    float* const cache_v = Present(call, 2, past_v);
-    const std::size_t head_stride = context * size;
+    const std::size_t head_stride = past_k.at(2) * size;
     const std::size_t slot_stride = heads_ * head_stride;
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::size_t head = 0; head < heads_; ++head) {
         const float* const key = x.data + r * 3 * width + width + head * size;
         const std::size_t to =
             places[r].slot * slot_stride + head * head_stride + places[r].at * size;
-        std::copy_n(key, size, cache_k + to);
-        std::copy_n(key + width, size, cache_v + to);
+        std::copy_n(key, size, caches.k + to);
+        std::copy_n(key + width, size, caches.v + to);
       }
     }
     constexpr std::size_t kTaskRows = 4;
@@ -99,20 +125,12 @@ class SelfAttention {
       const std::size_t row = task % groups * kTaskRows;
       kernels::Best().self_attention(x.data + row * 3 * width + head * size, 3 * width,
                                      &places[row], std::min(kTaskRows, rows - row), width, size,
-                                     cache_k + head * head_stride, cache_v + head * head_stride,
+                                     caches.k + head * head_stride, caches.v + head * head_stride,
                                      slot_stride, y + row * width + head * size);
     });
   }
 
  private:
-  static float* Present(Call& call, std::size_t index, const Call::Values<const float>& past) {
-    float* const present = call.Output<float>(index, past.shape);
-    if (present != past.data) {
-      std::memcpy(present, past.data, past.rows() * past.last() * sizeof(float));
-    }
-    return present;
-  }
-
   const std::size_t heads_;
 };
 

@@ -20,6 +20,7 @@ struct Lanes {
   static constexpr std::size_t kBlockRows = 2;
   static constexpr std::size_t kBlockPanels = 1;
   static constexpr std::size_t kChains = 2;
+  static constexpr std::size_t kPanelRows = 2;
   struct Sum {
     __m256i of[4];
   };
@@ -57,6 +58,7 @@ struct Pairing {
   static constexpr std::int32_t kOffset = 0;
   using Bytes = Wide;
   using Word = __m256i;
+  using Dots = Lanes::Sum;
 
   static Bytes Load(const void* b) {
     Wide wide;
@@ -70,6 +72,8 @@ struct Pairing {
     const __m128i four = _mm_set1_epi32(word);
     return kSignedWord ? _mm256_cvtepi8_epi16(four) : _mm256_cvtepu8_epi16(four);
   }
+  static Dots Begin(std::int32_t) { return Lanes::Zero(); }
+  static void Store(const Dots& dots, std::int32_t* out) { Lanes::Store(dots, out); }
   static void Add(Lanes::Sum& sum, Word word, const Bytes& bytes) {
     Each<4>([&](auto i) {
       sum.of[i] = _mm256_add_epi32(sum.of[i], _mm256_madd_epi16(bytes.of[i], word));
@@ -80,6 +84,49 @@ struct Pairing {
 using SignedBySigned = Pairing<true, true>;
 using SignedByUnsigned = Pairing<true, false>;
 using UnsignedBySigned = Pairing<false, true>;
+
+/// With unsigned bytes as small as these, sums of two products fit into the 16 bits of the
+/// instruction that multiplies bytes directly.
+struct Nibbles {
+  static constexpr std::int32_t kOffset = 0;
+  struct Dots {
+    __m256i of[2];
+  };
+  using Bytes = Dots;
+  using Word = __m256i;
+
+  static Dots Begin(std::int32_t with) {
+    return {{_mm256_set1_epi32(with), _mm256_set1_epi32(with)}};
+  }
+  static void Load(const void* b, Bytes* low, Bytes* high) {
+    const __m256i four_bits = _mm256_set1_epi8(15);
+    Each<2>([&](auto i) {
+      const __m256i both = _mm256_loadu_si256(static_cast<const __m256i*>(b) + i);
+      low->of[i] = _mm256_and_si256(both, four_bits);
+      high->of[i] = _mm256_and_si256(_mm256_srli_epi16(both, 4), four_bits);
+    });
+  }
+  template <int kStep>
+  static void Raise(const void* b, Bytes* bytes) {
+    const __m256i two_bits = _mm256_set1_epi8(0x30);
+    Each<2>([&](auto i) {
+      const __m256i all = _mm256_loadu_si256(static_cast<const __m256i*>(b) + i);
+      const __m256i moved =
+          kStep < 2 ? _mm256_slli_epi16(all, 4 - 2 * kStep) : _mm256_srli_epi16(all, 2 * kStep - 4);
+      bytes->of[i] = _mm256_or_si256(bytes->of[i], _mm256_and_si256(moved, two_bits));
+    });
+  }
+  static Word Spread(std::int32_t word) { return _mm256_set1_epi32(word); }
+  static void Add(Dots& dots, Word word, const Bytes& bytes) {
+    Each<2>([&](auto i) {
+      const __m256i pairs = _mm256_maddubs_epi16(bytes.of[i], word);
+      dots.of[i] = _mm256_add_epi32(dots.of[i], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    });
+  }
+  static void Store(const Dots& dots, std::int32_t* out) {
+    Each<2>([&](auto i) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(out) + i, dots.of[i]); });
+  }
+};
 
 }  // namespace
 }  // namespace as2d::kernels

@@ -22,7 +22,10 @@ namespace {
 
 #if defined(__x86_64__)
 
-bool HasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool HasAvx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+}
 
 bool HasAvx512Vnni() {
   return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
@@ -80,7 +83,7 @@ std::vector<const Kernels*> Runnable(const CpuInfo& info, const CpuMask& cores) 
   };
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  add(Avx2(), HasAvx2, {"avx2", "fma"});
+  add(Avx2(), HasAvx2, {"avx2", "fma", "f16c"});
   add(Avx512Vnni(), HasAvx512Vnni, {"avx512_vnni", "avx512bw", "avx512vl", "avx512dq"});
   if (sets.back() == Avx512Vnni()) add(Amx(), HasTiles, {"amx_tile", "amx_int8"});
 #elif defined(__aarch64__) && defined(__linux__)

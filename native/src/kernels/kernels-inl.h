@@ -12,9 +12,16 @@
 //   Load([16][4]), Word Spread(four bytes), and Add(sum, word, bytes): each of the 16 takes the dot
 //   product of its four bytes with the word's, which are what the name says first. kOffset is what
 //   Load added to the bytes.
+// Those of them that stand for weights in blocks, which are SignedBySigned and Nibbles, also have
+//   Dots: 16 sums for a block, with Begin(what they all begin with; of SignedBySigned only 0 unless
+//   there is an offset), Add and Store. Nibbles: bytes from 0 to 63. Its Load unpacks [16][4] bytes
+//   to their lower and their upper halves, and Raise<step> adds to bytes 16 times bits 2 * step and
+//   2 * step + 1 of others.
+// Lanes::kPanelRows: rows of BlockLinear at once.
 // AS2D_KERNELS_TILES: defined where tiles-inl.h is to multiply.
 
 #include "each.h"
+#include "half.h"
 #include "kernels.h"
 
 // Each needs those before it.
@@ -22,7 +29,9 @@
 #include "math-inl.h"
 #include "products-inl.h"
 #include "linear-inl.h"
+#include "blocks-inl.h"
 #include "attention-inl.h"
+#include "grouped-inl.h"
 #include "mel-inl.h"
 // clang-format on
 
@@ -126,6 +135,10 @@ constexpr Kernels kKernels = {
     .quantize = Quantize,
     .norm_quantize = NormQuantize,
     .linear = Linear,
+    .quantize_blocks = QuantizeBlocks,
+    .block_linear = BlockLinear,
+    .rotate = Rotate,
+    .grouped_attention = GroupedAttention,
     .self_attention = SelfAttention,
     .quantize_cross = QuantizeCross,
     .cross_attention = TiledAttention<2>,

@@ -33,6 +33,35 @@ struct Layer {
   bool gelu;
 };
 
+/// Inputs that share a scale, of weights in blocks and of the rows that these multiply.
+inline constexpr std::size_t kBlock = 32;
+
+/// Rows in blocks, of k inputs each, as quantize_blocks leaves them for block_linear.
+struct BlockedRows {
+  std::size_t count;
+  std::int8_t* q;        ///< count * k
+  float* scale;          ///< one for a block, as are the others: x = scale * q
+  float* total;          ///< scale times the sum of the block's q
+  std::int32_t* offset;  ///< undoes what unsigned operands carry
+  std::int32_t* halves;  ///< two for a block: -32 times the sum of that half's q
+};
+
+/// gamma * x / sqrt(mean of x^2 + epsilon); none, if gamma is null.
+struct RmsNorm {
+  const float* gamma;
+  float epsilon;
+};
+
+/// Weights of BlockLinear, and what is done with their sums.
+struct BlockLayer {
+  const std::uint8_t* weight;  ///< panels of 16 outputs, as blocks-inl.h lays them out
+  std::size_t bits;            ///< 4, 6 or 8; k is a multiple of 256, for 8 bits of 64
+  const float* bias;           ///< may be null
+  std::size_t outputs;
+  std::size_t k;
+  bool gated;  ///< every other panel gates the next one: twice as many panels, no bias
+};
+
 /// Keys and values of one head, as QuantizeCross lays them out.
 struct CrossHead {
   const std::uint8_t* key;
@@ -84,6 +113,27 @@ struct Kernels {
   /// y and residual, which may be null, are [rows, outputs].
   void (*linear)(const Layer& layer, std::size_t first, std::size_t panels, const std::int8_t* q,
                  const QuantizedRow* quantized, std::size_t rows, const float* residual, float* y);
+
+  /// Row `row` of rows, from x or its norm, n numbers: round(x[i] / scale), scale = max |x| / 127
+  /// of each block; all zero for a block of zeros. n is a multiple of 32.
+  void (*quantize_blocks)(const float* x, const RmsNorm& norm, std::size_t n,
+                          const BlockedRows& rows, std::size_t row);
+
+  /// Like `linear`, for weights in blocks; with `gated` first and panels are even. Weights may be
+  /// prefetched up to 8 KB beyond their end.
+  void (*block_linear)(const BlockLayer& layer, std::size_t first, std::size_t panels,
+                       const BlockedRows& rows, const float* residual, float* y);
+
+  /// y = x turned: dimensions i and half + i by the angle of cosine[i] and sine[i]; all apart in
+  /// memory.
+  void (*rotate)(const float* x, const float* cosine, const float* sine, std::size_t half,
+                 float* y);
+
+  /// Like `self_attention` for `heads` query heads side by side that share keys and values.
+  void (*grouped_attention)(const float* query, std::size_t query_stride, std::size_t heads,
+                            const Place* places, std::size_t rows, std::size_t width,
+                            std::size_t size, const float* cache_k, const float* cache_v,
+                            std::size_t slot_stride, float* y);
 
   /// One head of SelfAttention, when all keys and values are in the caches. Query rows are
   /// `query_stride` floats apart, y rows `width`; caches are [context, size] of this head in slot

@@ -22,6 +22,58 @@ class Sixteen {
     });
     return loaded;
   }
+  [[gnu::always_inline]] static Sixteen OfIntegers(const std::int32_t* x) {
+    typedef std::int32_t Integers __attribute__((vector_size(4 * kFloats), aligned(4)));
+    Sixteen made;
+    Each<kParts>([&](auto i) __attribute__((always_inline)) {
+      const Integers part = *reinterpret_cast<const Integers*>(x + i * kFloats);
+      made.of_[i] = __builtin_convertvector(part, Register);
+    });
+    return made;
+  }
+  [[gnu::always_inline]] static Sixteen OfBytes(const std::uint8_t* x) {
+    std::int32_t wide[16];
+    for (std::size_t i = 0; i < 16; ++i) wide[i] = x[i];
+    return OfIntegers(wide);
+  }
+  [[gnu::always_inline]] static Sixteen OfSignedBytes(const std::uint8_t* x) {
+    std::int32_t wide[16];
+    for (std::size_t i = 0; i < 16; ++i) wide[i] = static_cast<std::int8_t>(x[i]);
+    return OfIntegers(wide);
+  }
+  /// Of 16-bit floating-point numbers.
+  [[gnu::always_inline]] static Sixteen OfHalves(const std::uint16_t* x) {
+    alignas(64) float wide[16];
+#if defined(__AVX512F__)
+    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+    // The mask says "all"; without one, some compilers complain of what their own header does.
+    _mm512_store_ps(wide, _mm512_maskz_cvtph_ps(0xffff, halves));
+#elif defined(__F16C__)
+    for (std::size_t i = 0; i < 16; i += 8) {
+      const __m128i eight = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
+      _mm256_store_ps(wide + i, _mm256_cvtph_ps(eight));
+    }
+#elif defined(__aarch64__)
+    for (std::size_t i = 0; i < 16; ++i) {
+      __fp16 half;
+      std::memcpy(&half, x + i, sizeof half);
+      wide[i] = half;
+    }
+#else
+    for (std::size_t i = 0; i < 16; ++i) wide[i] = FloatOfHalf(x[i]);
+#endif
+    return At(wide);
+  }
+  [[gnu::always_inline]] Sixteen operator*(float a) const {
+    Sixteen made;
+    Each<kParts>([&](auto i) __attribute__((always_inline)) { made.of_[i] = of_[i] * a; });
+    return made;
+  }
+  [[gnu::always_inline]] Sixteen operator*(const Sixteen& a) const {
+    Sixteen made;
+    Each<kParts>([&](auto i) __attribute__((always_inline)) { made.of_[i] = of_[i] * a.of_[i]; });
+    return made;
+  }
   [[gnu::always_inline]] void Store(float* x) const {
     Each<kParts>([&](auto i) __attribute__((always_inline)) {
       *reinterpret_cast<Register*>(x + i * kFloats) = of_[i];

@@ -19,6 +19,7 @@ struct Lanes {
   static constexpr std::size_t kBlockRows = 6;
   static constexpr std::size_t kBlockPanels = 1;
   static constexpr std::size_t kChains = 4;
+  static constexpr std::size_t kPanelRows = 2;
   struct Sum {
     int32x4_t of[4];
   };
@@ -51,7 +52,10 @@ struct SignedBySigned {
     int8x16_t of[4];
   };
   using Word = int8x16_t;
+  using Dots = Lanes::Sum;
 
+  static Dots Begin(std::int32_t) { return Lanes::Zero(); }
+  static void Store(const Dots& dots, std::int32_t* out) { Lanes::Store(dots, out); }
   static Bytes Load(const void* b) {
     Bytes bytes;
     Each<4>([&](auto i) { bytes.of[i] = vld1q_s8(static_cast<const std::int8_t*>(b) + 16 * i); });
@@ -60,6 +64,31 @@ struct SignedBySigned {
   static Word Spread(std::int32_t word) { return vreinterpretq_s8_s32(vdupq_n_s32(word)); }
   static void Add(Lanes::Sum& sum, Word word, const Bytes& bytes) {
     Each<4>([&](auto i) { sum.of[i] = vdotq_s32(sum.of[i], bytes.of[i], word); });
+  }
+};
+
+/// Small enough to be signed as well.
+struct Nibbles : SignedBySigned {
+  static void Load(const void* b, Bytes* low, Bytes* high) {
+    Each<4>([&](auto i) {
+      const uint8x16_t both = vld1q_u8(static_cast<const std::uint8_t*>(b) + 16 * i);
+      low->of[i] = vreinterpretq_s8_u8(vandq_u8(both, vdupq_n_u8(15)));
+      high->of[i] = vreinterpretq_s8_u8(vshrq_n_u8(both, 4));
+    });
+  }
+  template <int kStep>
+  static void Raise(const void* b, Bytes* bytes) {
+    Each<4>([&](auto i) {
+      const uint8x16_t all = vld1q_u8(static_cast<const std::uint8_t*>(b) + 16 * i);
+      const uint8x16_t moved = vshlq_u8(all, vdupq_n_s8(4 - 2 * kStep));
+      const int8x16_t bits = vreinterpretq_s8_u8(vandq_u8(moved, vdupq_n_u8(0x30)));
+      bytes->of[i] = vorrq_s8(bytes->of[i], bits);
+    });
+  }
+  static Dots Begin(std::int32_t with) {
+    Dots dots;
+    Each<4>([&](auto i) { dots.of[i] = vdupq_n_s32(with); });
+    return dots;
   }
 };
 

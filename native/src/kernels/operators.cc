@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attention_operators.h"
+#include "block_operators.h"
 #include "call.h"
 #include "kernels.h"
 #include "linear_operators.h"
@@ -88,10 +89,12 @@ class Described {
 
 std::span<const OrtCustomOp* const> Operators() {
   static const std::array operators = {
-      Described<LogMel>::Get(),         Described<Linear>::Get(),
-      Described<FeedForward>::Get(),    Described<Attention>::Get(),
-      Described<QuantizeCross>::Get(),  Described<SelfAttention>::Get(),
-      Described<CrossAttention>::Get(), Described<Choose>::Get()};
+      Described<LogMel>::Get(),          Described<Linear>::Get(),
+      Described<FeedForward>::Get(),     Described<Attention>::Get(),
+      Described<QuantizeCross>::Get(),   Described<SelfAttention>::Get(),
+      Described<CrossAttention>::Get(),  Described<Choose>::Get(),
+      Described<BlockLinear>::Get(),     Described<BlockRows>::Get(),
+      Described<GroupedAttention>::Get()};
   return operators;
 }
 

@@ -46,7 +46,6 @@ void Softmax(std::span<float> values) {
 
 constexpr std::string_view kEncoding = "encoding";
 constexpr std::string_view kSketch = "sketch";
-constexpr std::int64_t kChoiceColumns = 6;
 // Whisper's decoder begins its first segment within the first second.
 constexpr int kMostInitialTimestamp = 50;
 
@@ -126,8 +125,7 @@ WhisperModel::WhisperModel(std::shared_ptr<const Runtime> runtime, const Bundle&
   tokens_ = Tensor(runtime, ElementType::kInt64, {1, context_});
   positions_ = Tensor(runtime, ElementType::kInt64, {context_});
   places_ = Tensor(runtime, ElementType::kInt32, {context_, 4});
-  choices_ = Tensor(runtime, ElementType::kInt32, {context_, kChoiceColumns});
-  temperatures_ = floats({context_});
+  choices_ = ChoiceRows(runtime, context_);
   next_ = Tensor(runtime, ElementType::kInt64, {1, context_});
   log_prob_ = floats({1, context_});
   suppress_ = floats({vocabulary_size_});
@@ -277,8 +275,7 @@ WhisperModel::Step& WhisperModel::StepOf(std::size_t rows, int kind) {
   binding.BindInput("tokens", tokens_.View({1, count}));
   binding.BindInput("positions", positions_.View({count}));
   binding.BindInput("places", places_.View({count, 4}));
-  binding.BindInput("choices", choices_.View({count, kChoiceColumns}));
-  binding.BindInput("temperatures", temperatures_.View({count}));
+  choices_.BindTo(&binding, count);
   binding.BindInput("suppress", (kind & kBegin) != 0 ? begin_suppress_ : suppress_);
   for (const auto& [name, tensor] : cross_) {
     Shape shape = AudioShape(*encoder_->FindOutput(name), tiles_);
@@ -307,15 +304,7 @@ void WhisperModel::SetRow(std::size_t index, const Row& row) {
   const std::array<std::int32_t, 4> place = {row.slot, row.at, row.shared, row.begin};
   std::ranges::copy(
       place, places_.values<std::int32_t>().begin() + static_cast<std::ptrdiff_t>(4 * index));
-  const Choice& choice = row.choice;
-  // Odd, so that no two positions have one seed.
-  const std::uint32_t seed = choice.seed + 0x9E3779B1U * static_cast<std::uint32_t>(row.position);
-  const std::array<std::int32_t, kChoiceColumns> line = {
-      choice.first, choice.timestamps, choice.low,
-      choice.high,  choice.score,      static_cast<std::int32_t>(seed)};
-  std::ranges::copy(line, choices_.values<std::int32_t>().begin() +
-                              static_cast<std::ptrdiff_t>(line.size() * index));
-  temperatures_.values<float>()[index] = choice.temperature;
+  choices_.Set(index, row);
 }
 
 void WhisperModel::Put(std::span<const Row> rows) {

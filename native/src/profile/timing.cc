@@ -1,5 +1,6 @@
 #include "as2d/profile/timing.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -12,6 +13,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kSampleRate = 16000;
+
+// As much text as most requests have; what a large context holds would take long.
+constexpr int kMostBefore = 512;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -45,7 +49,9 @@ std::vector<double> TimeEncode(TargetModel& target, double seconds_of_audio, std
 }
 
 StepTimer::StepTimer(TargetModel& target, std::span<const float> samples, bool pad)
-    : target_(target), pad_(pad && target.even_rows_only()), first_(target.context() / 2) {
+    : target_(target),
+      pad_(pad && target.even_rows_only()),
+      first_(std::min(target.context() / 2, kMostBefore)) {
   target_.Encode(samples, 0);
   const std::vector<TokenId> before(static_cast<std::size_t>(first_), 0);
   target_.Prompt(before, Choice(), 0);

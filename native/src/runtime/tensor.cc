@@ -1,7 +1,8 @@
 #include "as2d/runtime/tensor.h"
 
-#include <cstring>
+#include <cstdlib>
 #include <limits>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -10,14 +11,17 @@ namespace {
 
 namespace entry = ort::entry;
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::size_t kAlignment = 64;
 
+// Large memory comes zeroed from the system, which gives each page only when it is written to: of a
+// long context what is not used takes none.
 std::shared_ptr<void> ZeroedMemory(std::size_t bytes) {
-  // Never of size zero: an empty tensor still needs an address.
-  const std::size_t reserved = bytes == 0 ? 1 : bytes;
-  void* const memory = ::operator new(reserved, kAlignment);
-  std::memset(memory, 0, reserved);
-  return {memory, [](void* address) { ::operator delete(address, kAlignment); }};
+  std::size_t reserved = bytes + kAlignment;
+  void* const memory = std::calloc(1, reserved);
+  if (memory == nullptr) throw std::bad_alloc();
+  void* aligned = memory;
+  std::align(kAlignment, bytes, aligned, reserved);
+  return {aligned, [memory](void*) { std::free(memory); }};
 }
 
 // Number of elements. Throws Error for a negative dimension or a product beyond the address space.

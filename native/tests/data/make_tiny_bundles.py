@@ -1,5 +1,5 @@
-"""Writes small random bundles for the engine's tests: the Whispers `one` and `two`, and for the
-target `one` the heads `adapter` and `ctc`.
+"""Writes small random bundles for the engine's tests: the Whispers `one` and `two`, for the target
+`one` the heads `adapter` and `ctc`, and the language models `speaker` and `prompter`.
 
 usage: make_tiny_bundles.py FOLDER      (with the repository's root in PYTHONPATH)
 """
@@ -26,6 +26,7 @@ from as2d_cli.catalog.graphs.head import (
 )
 from as2d_cli.catalog.graphs.whisper import FeedForward, write_decoder
 from as2d_cli.catalog.weights.whisper import read_whisper
+from tests.catalog.language_models import write_model
 from tests.catalog.material import VOCABULARY, WIDTH, put, whisper_files
 
 random = np.random.default_rng(0)
@@ -73,25 +74,34 @@ def describe_head(folder: Path, kind: str, target: Path, changes: dict[str, str]
     (folder / "bundle.txt").write_text(text, encoding="utf-8")
 
 
-folder = Path(sys.argv[1])
-for name in ("adapter", "ctc"):
-    (folder / name).mkdir(parents=True, exist_ok=True)
-for seed, name in enumerate(("one", "two")):
-    sources = put(folder / "sources" / name, whisper_files(seed=seed))
+def make(name: str, family: str, sources: dict[str, Path]) -> None:
+    """Build a bundle of this name."""
     bundle = folder / name
     bundle.mkdir(parents=True, exist_ok=True)
     build(
         Recipe(
             id=name,
             role="target",
-            family="whisper",
+            family=family,
             languages=("en",),
             licence="MIT",
-            sources={path.name: path for path in sources.iterdir()},
-            digests={path.name: sha256_of(path) for path in sources.iterdir()},
+            sources=sources,
+            digests={name: sha256_of(path) for name, path in sources.items()},
         ),
         bundle,
     )
+
+
+folder = Path(sys.argv[1])
+for name in ("adapter", "ctc"):
+    (folder / name).mkdir(parents=True, exist_ok=True)
+for seed, name in enumerate(("one", "two")):
+    sources = put(folder / "sources" / name, whisper_files(seed=seed))
+    make(name, "whisper", {path.name: path for path in sources.iterdir()})
+for seed, (name, architecture) in enumerate((("speaker", "qwen2"), ("prompter", "llama"))):
+    file = folder / "sources" / f"{name}.gguf"
+    write_model(file, architecture=architecture, seed=seed)
+    make(name, "llama", {file.name: file})
 
 whisper = read_whisper(folder / "sources" / "two" / "model.bin")
 head = AdapterHead(

@@ -20,6 +20,11 @@ struct Window {
   bool token_times = false;  ///< tell when each token was spoken, once the window is done
   float temperature = 0;     ///< see Choice
   std::uint32_t seed = 0;
+  /// The same request as `prompt` in the tokens of a drafter with another vocabulary; empty for one
+  /// that takes `prompt` itself. For language models.
+  std::vector<TokenId> draft_prompt;
+  /// Text, in the target's tokens, that the answer may repeat and that is not in the prompt.
+  std::vector<TokenId> source;
 };
 
 /// Why the target stopped in a window.

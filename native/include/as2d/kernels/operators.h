@@ -8,11 +8,11 @@ struct OrtCustomOp;
 
 namespace as2d {
 
-/// All that the Whisper graphs are made of. Every operator gives the same numbers for a row
-/// whatever other rows are in the batch and however many threads share the work: what is summed in
-/// parallel is integers, and floating-point work on a row is done by one piece of code in one
-/// order. In the decoder that makes a verify step exact (see TargetModel::even_rows_only). [1, R,
-/// K] is written for "R rows of K".
+/// All that the graphs of Whisper and of language models are made of. Every operator gives the same
+/// numbers for a row whatever other rows are in the batch and however many threads share the work:
+/// what is summed in parallel is integers, and floating-point work on a row is done by one piece of
+/// code in one order. In the decoder that makes a verify step exact (see
+/// TargetModel::even_rows_only). [1, R, K] is written for "R rows of K".
 ///
 /// - LogMel(audio f32 [1,N], basis f32 [2,B/16,F/2,16], filters f32 [B,M]) -> f32 [1,N/hop,M];
 ///   attribute hop. Whisper's features: mel energies of frames of F samples around each hop-th one,
@@ -58,6 +58,23 @@ namespace as2d {
 ///   the largest of logits / t + noise, where the noise is a function of seed and token: a sample
 ///   of the tempered distribution, and the same one whatever is computed beside it. Where score is
 ///   a token, a row is that token, with its log-probability among all, nothing suppressed.
+/// Of language models:
+/// - BlockLinear(x f32 [1,R,K], weight u8 [P,K/I,B], bias f32 [N], gamma f32 [K], residual f32
+///   [1,R,N]; the last three optional) -> f32 [1,R,N]; attributes width = N, bits, gated, epsilon.
+///   With bits = 4, I = 256 and B = 2368, and weights are those of GGUF's Q4_K; with bits = 6, B =
+///   3392, and they are those of its Q6_K; with bits = 8, I = 64 and B = 1088, they are signed
+///   bytes with a 16-bit floating-point scale for each 32 inputs (native/src/kernels/blocks-inl.h
+///   says how they lie). Rows are quantised to signed 8 bits, one scale for each 32 numbers. With
+///   gamma, of their RMS norm (epsilon in units of 1e-9). P is ceil(N/16), or with gated = 1 twice
+///   that: of panels in turn, one is a gate g and the next one what it gates, v, and the result is
+///   v*g/(1+exp(-g)).
+/// - BlockRows(ids i64 [..], weight as above) -> f32 [..,K]: those outputs of the weight;
+///   attributes width = K, bits.
+/// - GroupedAttention(query_key f32 [1,R,(h+g)*d], value f32 [1,R,g*d], past_k, past_v f32
+///   [S,g,C,d], places i32 [R,4], positions i64 [R], cosine, sine f32 [T,d/2]) -> f32 [1,R,h*d],
+///   present_k, present_v; attributes heads = h, kv_heads = g. Like SelfAttention, where h/g query
+///   heads share keys and values, and queries and keys are turned by the angles of their row's
+///   position first: dimension i together with i+d/2.
 inline constexpr char kOperatorDomain[] = "as2d";
 
 /// Descriptions for CustomOpDomain_Add; they live as long as the process.

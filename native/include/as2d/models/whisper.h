@@ -13,6 +13,7 @@
 
 #include "as2d/decode/models.h"
 #include "as2d/models/bundle.h"
+#include "as2d/models/choice_rows.h"
 #include "as2d/models/encoder_input.h"
 #include "as2d/models/spoken_text.h"
 #include "as2d/platform/worker_pool.h"
@@ -122,7 +123,8 @@ class WhisperModel {
   // By name; those of the caches without "past_" or "present_". The first dimension is the slot.
   // Those of the audio are as large as a window wants it.
   std::vector<std::pair<std::string, Tensor>> cross_, cache_;
-  Tensor tokens_, positions_, places_, choices_, temperatures_;
+  Tensor tokens_, positions_, places_;
+  ChoiceRows choices_;
   Tensor next_, log_prob_, language_logits_;
   /// A head of the decoder whose cross-attention follows the audio.
   struct AlignmentHead {

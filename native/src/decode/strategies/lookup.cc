@@ -21,14 +21,25 @@ std::size_t CommonEnd(std::span<const TokenId> text, std::size_t end, std::size_
   return length;
 }
 
+std::size_t KindOf(std::size_t length) { return length < 3 ? 0 : length < kLongest ? 1 : 2; }
+
 }  // namespace
+
+LookupDrafting::LookupDrafting(const std::function<std::unique_ptr<BudgetPolicy>()>& make_budget) {
+  for (std::unique_ptr<BudgetPolicy>& budget : budgets_) budget = make_budget();
+}
+
+void LookupDrafting::Beside(std::span<const std::size_t> others) {
+  for (const std::unique_ptr<BudgetPolicy>& budget : budgets_) budget->Beside(others);
+}
 
 void LookupDrafting::BeginWindow(const DraftSource& source) {
   if (known_.size() > kMostKnown) {
     known_.erase(known_.begin(), known_.end() - static_cast<std::ptrdiff_t>(kMostKnown));
   }
-  const std::vector<TokenId>& prompt = source.window->prompt;
-  known_.insert(known_.end(), prompt.begin(), prompt.end());
+  for (const auto* const text : {&source.window->source, &source.window->prompt}) {
+    known_.insert(known_.end(), text->begin(), text->end());
+  }
 }
 
 void LookupDrafting::Committed(std::span<const TokenId> tokens) {
@@ -48,11 +59,16 @@ void LookupDrafting::Propose(std::size_t room, CandidateRuns* runs) {
     }
   }
   if (place == 0) return;
-  const std::size_t count = std::min({room, budget_, end - place});
+  kind_ = KindOf(longest);
+  const std::size_t count = std::min({room, budgets_[kind_]->Next(), end - place});
   const auto first = known_.begin() + static_cast<std::ptrdiff_t>(place);
   // Copied: the text grows while the candidates are in use.
   candidates_.assign(first, first + static_cast<std::ptrdiff_t>(count));
   runs->Add(candidates_);
+}
+
+void LookupDrafting::Verified(const CandidateRuns& runs, std::size_t best, std::size_t accepted) {
+  budgets_[kind_]->Observe(runs[best].size(), accepted);
 }
 
 }  // namespace as2d

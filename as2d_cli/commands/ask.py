@@ -1,0 +1,451 @@
+"""``as2d ask``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from as2d_cli.commands.checks import part, usage, within
+from as2d_cli.commands.panels import PanelCommand
+from as2d_cli.environment import Environment
+from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.limits import MAX_BUDGET, MAX_THREADS
+from as2d_cli.output.answers import AnswerFormat
+
+if TYPE_CHECKING:
+    from as2d_cli.catalog import Progress
+    from as2d_cli.output.renderer import Writer
+    from as2d_cli.output.talk import Talk
+    from as2d_cli.tasks.asking import AskOptions
+    from as2d_cli.tasks.models import Backend, ModelRequest
+    from as2d_cli.tasks.transcript import Transcript
+    from as2d_cli.tasks.transcription import TranscribeOptions
+
+__all__ = ["register"]
+
+_MOST_TOKENS = 1_000_000
+"""Beyond any model's context, which is the limit that counts."""
+
+_MOST_TEMPERATURE = 2.0
+"""Beyond it any word comes out; a usual limit."""
+
+_MOST_SEED = 2**32 - 1
+
+
+class AnswerMethod(StrEnum):
+    """What ``ask --method`` takes: methods of one text at a time, and to leave it to as2d."""
+
+    AUTO = "auto"
+    TARGET = "target"
+    LOOKUP = "lookup"
+    AS2D = "as2d"
+    ANCHORED = "anchored"
+    COUPLED = "coupled"
+    ADAPTIVE = "adaptive"
+    PEARL = "pearl"
+    MULTI = "multi"
+
+
+_INPUT, _ANSWERS, _OUTPUT, _MODELS = "Input", "Answers", "Output", "Models and cores"
+"""Groups of options in the help."""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("ask", cls=PanelCommand)(_ask)
+
+
+def _ask(
+    ctx: typer.Context,
+    *,
+    questions: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="QUESTION",
+            help='What to answer, such as "summarize"; several share the work on the audio.',
+            show_default=False,
+        ),
+    ] = None,
+    audio: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|-",
+            help="Audio or video file; - reads standard input.",
+            show_default=False,
+            rich_help_panel=_INPUT,
+        ),
+    ] = None,
+    mic: Annotated[
+        bool,
+        typer.Option(
+            "--mic",
+            help="Ask about what is said into the microphone, until Ctrl-C.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = False,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|N",
+            help="Sound device of --mic.",
+            show_default="the system's",
+            rich_help_panel=_INPUT,
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Begin here: seconds, M:SS or H:MM:SS.",
+            show_default="the beginning",
+            rich_help_panel=_INPUT,
+        ),
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Stop here.", show_default="the end", rich_help_panel=_INPUT
+        ),
+    ] = None,
+    language: Annotated[
+        str,
+        typer.Option(
+            metavar="CODE|auto",
+            help="Language spoken; auto: found in the first window.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = "auto",
+    system: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="What the model is told before the transcript; empty for nothing.",
+            show_default="to answer from the transcript",
+            rich_help_panel=_ANSWERS,
+        ),
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Most tokens of an answer.",
+            show_default="512, or twice the transcript",
+            rich_help_panel=_ANSWERS,
+        ),
+    ] = None,
+    temperature: Annotated[
+        float,
+        typer.Option(
+            metavar="T",
+            help=f"0: the likeliest words; above, up to {_MOST_TEMPERATURE:g}, words are drawn "
+            "by chance, the less likely the hotter.",
+            rich_help_panel=_ANSWERS,
+        ),
+    ] = 0.0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="What chance comes from; the same one draws the same answer, whatever the method.",
+            rich_help_panel=_ANSWERS,
+        ),
+    ] = 0,
+    format: Annotated[
+        AnswerFormat,
+        typer.Option(
+            "--format",
+            "-f",
+            help="text: the answers, as they come; json: all there is; jsonl: the same, each "
+            "answer when it is known.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = AnswerFormat.TEXT,
+    show_transcript: Annotated[
+        bool,
+        typer.Option(
+            "--show-transcript",
+            help="The transcript before the answers; json and jsonl have it anyway.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            help="Nothing on standard error but errors.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Say more: models, plans, figures.", rich_help_panel=_OUTPUT
+        ),
+    ] = False,
+    llm: Annotated[
+        str,
+        typer.Option(metavar="ID|PATH", help="Model that answers.", rich_help_panel=_MODELS),
+    ] = "qwen2.5-coder-1.5b-instruct",
+    llm_drafter: Annotated[
+        str,
+        typer.Option(
+            metavar="ID|PATH|none",
+            help="Small language model that runs ahead of the one that answers.",
+            rich_help_panel=_MODELS,
+        ),
+    ] = "none",
+    method: Annotated[
+        AnswerMethod,
+        typer.Option(
+            help="Of the answers. lookup: candidates are looked up in prompt and answer; target: "
+            "none; as2d: by a drafter; anchored: by one that starts again from the answer when it "
+            "has lost it; auto: lookup, or as2d where a drafter is named. The others are there to "
+            "compare with.",
+            rich_help_panel=_MODELS,
+        ),
+    ] = AnswerMethod.AUTO,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help=f"Most candidates per verify step of the answers, 1 to {MAX_BUDGET}.",
+            show_default="8",
+            rich_help_panel=_MODELS,
+        ),
+    ] = None,
+    target: Annotated[
+        str,
+        typer.Option(metavar="ID|PATH", help="Model of the transcript.", rich_help_panel=_MODELS),
+    ] = "whisper-base",
+    drafter: Annotated[
+        str,
+        typer.Option(
+            metavar="ID|PATH|auto|none", help="Drafter of the transcript.", rich_help_panel=_MODELS
+        ),
+    ] = "auto",
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Most threads of both lanes together.",
+            show_default="all cores",
+            rich_help_panel=_MODELS,
+        ),
+    ] = None,
+    pin: Annotated[
+        bool,
+        typer.Option(
+            "--pin/--no-pin", help="Bind each thread to its core.", rich_help_panel=_MODELS
+        ),
+    ] = True,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Fetch what is missing without asking.", rich_help_panel=_MODELS
+        ),
+    ] = False,
+    offline: Annotated[
+        bool,
+        typer.Option(
+            "--offline", help="Never ask the network for a model.", rich_help_panel=_MODELS
+        ),
+    ] = False,
+) -> None:
+    """Answer questions about a recording.
+
+    What is said becomes text first, which a language model then answers from.
+    """
+    environment: Environment = ctx.obj
+    within("--budget", budget, 1, MAX_BUDGET)
+    within("--threads", threads, 1, MAX_THREADS)
+    within("--max-tokens", max_tokens, 1, _MOST_TOKENS)
+    within("--seed", seed, 0, _MOST_SEED)
+    if not 0 <= temperature <= _MOST_TEMPERATURE:
+        raise usage(
+            f"--temperature {temperature:g} is out of range", f"choose 0 to {_MOST_TEMPERATURE:g}"
+        )
+    if quiet and verbose:
+        raise usage("--quiet and --verbose contradict each other", "give one of them")
+    if mic == (audio is not None):
+        problem = "--mic and --audio contradict each other" if mic else "nothing to ask about"
+        raise usage(problem, "give --audio FILE or --mic")
+    if environment.stdout.raw is None:
+        raise As2dError("standard output is closed", remedy="leave it open")
+
+    from as2d_cli.tasks.asking import AskOptions, answering, check_questions
+    from as2d_cli.tasks.models import ModelRequest
+    from as2d_cli.tasks.transcription import TranscribeOptions
+    from as2d_cli.text.question import SYSTEM
+
+    job = _Job(
+        environment,
+        check_questions(questions or []),
+        speech=ModelRequest(
+            target=target,
+            drafter=None if drafter == "none" else drafter,
+            method="auto",
+            threads=threads,
+            pin=pin,
+            offline=offline,
+        ),
+        listening=TranscribeOptions(language=None if language == "auto" else language.lower()),
+        llm=answering(
+            llm,
+            drafter=None if llm_drafter == "none" else llm_drafter,
+            method=method.value,
+            budget=budget,
+            threads=threads,
+            pin=pin,
+            offline=offline,
+        ),
+        options=AskOptions(
+            SYSTEM if system is None else system.strip(), max_tokens, temperature, seed
+        ),
+        format=format,
+        show_transcript=show_transcript,
+        quiet=quiet,
+        verbose=verbose,
+    )
+    failures = job.run(audio, part(start, end), device, yes=yes)
+    if failures:
+        raise typer.Exit(ExitStatus.FAILURE)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One command line, understood."""
+
+    environment: Environment
+    questions: list[str]
+    speech: ModelRequest
+    listening: TranscribeOptions
+    llm: ModelRequest
+    options: AskOptions
+    format: AnswerFormat
+    show_transcript: bool
+    quiet: bool
+    verbose: bool
+
+    def run(
+        self,
+        audio: str | None,
+        excerpt: tuple[float, float | None],
+        device: str | None,
+        *,
+        yes: bool,
+    ) -> int:
+        """Asks about a file, or without one about the microphone; returns how much failed."""
+        from as2d_cli.output.answers import answer_renderer
+        from as2d_cli.tasks.asking import ask, nothing_said
+        from as2d_cli.tasks.models import check_answerer, default_backend, make_plan, open_models
+
+        with self._streams() as (talk, out):
+            backend = self.environment.backend or default_backend(talk, self._bars(talk))
+            plan = make_plan(self.llm, backend)
+            # Before anybody listens: a model that cannot be had must not cost a recording.
+            for name in (self.llm.target, self.llm.drafter):
+                if name is not None:
+                    self._agree(name, backend, yes=yes)
+            check_answerer(backend.ensure(self.llm.target, self.llm.offline))
+            transcript = self._hear(audio, excerpt, device, talk, backend)
+            if transcript is None:
+                return talk.failures
+            with contextlib.ExitStack() as stack:
+                models = None
+                if not nothing_said(transcript):
+                    opening = open_models(self.llm, plan, backend, talk, check=check_answerer)
+                    models = stack.enter_context(opening)
+                    talk.info(f"answers: {models.target.id}, {plan.method}")
+                ask(
+                    transcript,
+                    self.questions,
+                    models,
+                    self.options,
+                    sink=answer_renderer(self.format, out, transcript=self.show_transcript),
+                    monitor=talk,
+                )
+            return talk.failures
+
+    def _hear(
+        self,
+        audio: str | None,
+        excerpt: tuple[float, float | None],
+        device: str | None,
+        talk: Talk,
+        backend: Backend,
+    ) -> Transcript | None:
+        from as2d_cli.tasks.asking import hear
+        from as2d_cli.tasks.interrupt import instead_of_interruption
+        from as2d_cli.tasks.sources import Source, file_source
+
+        with contextlib.ExitStack() as stack:
+            if audio is not None:
+                source = file_source(
+                    audio,
+                    self.environment.stdin,
+                    start=excerpt[0],
+                    end=excerpt[1],
+                )
+            else:
+                from as2d_cli.audio.microphone import Microphone
+
+                microphone = Microphone(device, self.environment.sound)
+                source = Source(microphone.open, *excerpt, live=True)
+                stack.enter_context(instead_of_interruption(microphone.stop))
+            return hear(source, self.speech, self.listening, monitor=talk, backend=backend)
+
+    def _agree(self, name: str, backend: Backend, *, yes: bool) -> None:
+        """Asks before much is fetched.
+
+        Raises:
+            As2dError: status UNAVAILABLE; it must not be fetched, or nobody can be asked.
+        """
+        what = None if yes or self.llm.offline else backend.to_fetch(name)
+        if what is None:
+            return
+        environment = self.environment
+        stdin = environment.stdin
+        if stdin is not None and stdin.isatty() and environment.stderr.is_terminal:
+            environment.stderr.say(f"as2d: {name} is to be fetched ({what}); go on? [y/N] ")
+            if stdin.readline().strip().lower() in (b"y", b"yes"):
+                return
+        raise As2dError(
+            f"{name} is not on this machine ({what})",
+            remedy="give --yes to fetch it",
+            status=ExitStatus.UNAVAILABLE,
+        )
+
+    @contextlib.contextmanager
+    def _streams(self) -> Iterator[tuple[Talk, Writer]]:
+        """Who talks, and where answers go."""
+        from as2d_cli.output.talk import Talk
+
+        environment = self.environment
+        if self.quiet or not environment.stderr.is_terminal or environment.dumb:
+            yield Talk(environment, quiet=self.quiet, verbose=self.verbose), environment.stdout
+            return
+        from as2d_cli.output.dashboard import Dashboard, SharedTerminal
+
+        dashboard = Dashboard(environment, words=True)
+        shared = environment.shared_terminal
+        try:
+            yield (
+                dashboard,
+                (SharedTerminal(environment.stdout, dashboard) if shared else environment.stdout),
+            )
+        finally:
+            dashboard.close()
+
+    def _bars(self, talk: Talk) -> Progress | None:
+        """Download bars, where a live display is welcome."""
+        if not talk.live:
+            return None
+        from as2d_cli.output.download_bars import DownloadBars
+
+        return DownloadBars(self.environment)

@@ -1,0 +1,483 @@
+"""Questions about a recording: transcript -> prompt -> engine -> answer.
+
+Example::
+
+    transcript = hear(file_source("talk.mp4"), speech, TranscribeOptions(), ...)
+    request = answering("qwen2.5-coder-1.5b-instruct")
+    plan = make_plan(request, backend)
+    with open_models(request, plan, backend, monitor, check=check_answerer) as models:
+        answers = ask(transcript, ["summarize"], models, AskOptions(), sink=sink, monitor=monitor)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from as2d_cli.decoding import Window
+from as2d_cli.decoding.events import (
+    DrafterLost,
+    DraftingChanged,
+    LaneChanged,
+    RunFinished,
+    TokensCommitted,
+    WindowFinished,
+)
+from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.tasks.answer import NO_SPEECH, Answer, Answers, AnswerSink
+from as2d_cli.tasks.models import Backend, ModelRequest, Models, RunFace
+from as2d_cli.tasks.prompting import AskOptions, Prompt, Prompter
+from as2d_cli.tasks.sources import Source
+from as2d_cli.tasks.transcript import Counters, Monitor, Progress, Segment, SourceInfo, Transcript
+from as2d_cli.tasks.transcription import TranscribeOptions, transcribe
+from as2d_cli.text.chat import Message
+from as2d_cli.text.question import about_part, from_notes
+from as2d_cli.text.repeats import suspicions
+from as2d_cli.text.text_stream import TextStream
+
+__all__ = [
+    "AskOptions",
+    "answering",
+    "ask",
+    "check_questions",
+    "hear",
+    "nothing_said",
+]
+
+_TICK = 0.05
+"""Seconds to wait for events: 20 looks a second at signals and at the display."""
+
+_REPORT = 0.12
+"""Seconds between reports of progress: 8 a second look live."""
+
+_FAREWELL = 0.8
+"""Seconds that a cancelled run gets to end."""
+
+
+def answering(
+    model: str,
+    *,
+    drafter: str | None = None,
+    method: str = "auto",
+    budget: int | None = None,
+    threads: int | None = None,
+    pin: bool = True,
+    offline: bool = False,
+) -> ModelRequest:
+    """The request for a model that answers.
+
+    ``auto`` looks candidates up in prompt and answer: answers that repeat the transcript gain by
+    it, and looking up costs nothing to others. Whoever names a drafter wants it used.
+    """
+    if method == "auto":
+        method = "lookup" if drafter is None else "as2d"
+    return ModelRequest(
+        target=model,
+        drafter=drafter,
+        method=method,
+        budget=budget,
+        threads=threads,
+        pin=pin,
+        offline=offline,
+    )
+
+
+def check_questions(questions: Sequence[str]) -> list[str]:
+    """The questions without white space around them.
+
+    Raises:
+        As2dError: status USAGE; there is none, or one says nothing.
+    """
+    asked = [question.strip() for question in questions]
+    if not all(asked) or not asked:
+        raise As2dError(
+            "an empty question" if asked else "no question",
+            remedy='ask something, such as "summarize"',
+            status=ExitStatus.USAGE,
+        )
+    return asked
+
+
+def hear(
+    source: Source,
+    request: ModelRequest,
+    options: TranscribeOptions,
+    *,
+    monitor: Monitor,
+    backend: Backend,
+) -> Transcript | None:
+    """The transcript to ask about; None for an input that failed, which `monitor` was told.
+
+    Raises:
+        As2dError: the models cannot be had, or the request is impossible.
+    """
+    made = transcribe([source], request, options, sink=_Unread(), monitor=monitor, backend=backend)
+    return made[0] if made else None
+
+
+def nothing_said(transcript: Transcript) -> bool:
+    """There is nothing to ask about, and no model is needed to say so."""
+    return not transcript.text.strip()
+
+
+def ask(
+    transcript: Transcript,
+    questions: Sequence[str],
+    models: Models | None,
+    options: AskOptions,
+    *,
+    sink: AnswerSink,
+    monitor: Monitor,
+) -> Answers:
+    """Answers `questions`, in order, about one transcript.
+
+    A transcript that is too long for the model's context is asked about in parts, and the answers
+    are made one.
+
+    Args:
+        questions: as `check_questions` returns them.
+        models: opened for `answering`; None where `nothing_said`.
+
+    Raises:
+        As2dError: a question is too long, or the engine failed. The sink was told to abandon.
+    """
+    answers = Answers(
+        transcript, system=options.system, temperature=options.temperature, seed=options.seed
+    )
+    sink.begin(transcript, questions)
+    begun = time.monotonic()
+    try:
+        work = None
+        if models is not None and not nothing_said(transcript):
+            work = _Answering(answers, models, options, sink, monitor)
+        for question in questions:
+            sink.question(question)
+            if work is None:
+                sink.commit(NO_SPEECH)
+                answer = Answer(question, NO_SPEECH)
+            else:
+                answer = work.answer(question)
+            answers.answers.append(answer)
+            sink.answer(answer)
+    except BaseException:
+        sink.abandon()
+        raise
+    answers.wall = time.monotonic() - begun
+    sink.end(answers)
+    return answers
+
+
+class _Unread:
+    """Who reads the transcript while it comes: nobody."""
+
+    def begin(self, info: SourceInfo) -> None:
+        """Nothing."""
+
+    def commit(self, text: str) -> None:
+        """Nothing."""
+
+    def segment(self, segment: Segment) -> None:
+        """Nothing."""
+
+    def end(self, transcript: Transcript) -> None:
+        """Nothing."""
+
+    def abandon(self) -> None:
+        """Nothing."""
+
+
+class _Answering:
+    """All questions about one transcript."""
+
+    def __init__(
+        self,
+        answers: Answers,
+        models: Models,
+        options: AskOptions,
+        sink: AnswerSink,
+        monitor: Monitor,
+    ) -> None:
+        self._answers, self._models, self._options = answers, models, options
+        self._sink, self._monitor = sink, monitor
+        target, drafter, plan = models.target, models.drafter, models.plan
+        answers.model = target.id
+        answers.drafter = drafter.id if drafter is not None else None
+        answers.method = plan.method
+        name = answers.transcript.info.name
+        self._info = SourceInfo(name, None, target.id, answers.drafter, plan.method, plan.budget)
+        self._prompter = Prompter(target, options, drafter)
+        self._pieces = target.vocabulary().pieces
+        self._lines = [segment.text for segment in answers.transcript.segments]
+
+    def answer(self, question: str) -> Answer:
+        """Asks about the whole, or first about parts of it."""
+        system = self._options.system
+        prompt = self._prompter.about(self._lines, question)
+        with _Conversation(
+            self._models, self._options, self._info, self._pieces, self._monitor
+        ) as talk:
+            notes: list[str] = []
+            if not self._prompter.fits(prompt):
+                notes = self._ask_parts(talk, question)
+                prompt = self._prompter.prompt(from_notes(system, notes, question))
+            talk.heading = "answering"
+            said = talk.say(prompt, self._prompter.limit(prompt), self._sink.commit)
+            counters = talk.end()
+        for text in _doubts(said):
+            self._warn(f"the answer to '{question}' {text}")
+        answer = Answer(
+            question=question,
+            text=said.text,
+            tokens=said.tokens,
+            reason=said.reason,
+            prompt_tokens=len(prompt.ids),
+            notes=tuple(notes),
+            seconds=talk.seconds,
+            first_seconds=said.first,
+            counters=counters,
+        )
+        self._monitor.info(_summary(answer))
+        return answer
+
+    def _ask_parts(self, talk: _Conversation, question: str) -> list[str]:
+        """What is said about the parts of a transcript that is too long, and about notes on them
+        as long as those are too long.
+        """
+        system, number = self._options.system, 99  # as wide as any number of parts
+        notes = self._lines
+
+        def about(lines: list[str], i: int, count: int) -> list[Message]:
+            return about_part(system, "\n".join(lines), question, i, count)
+
+        parts = self._prompter.groups(notes, lambda lines: about(lines, number, number))
+        self._monitor.notice(
+            f"{self._info.name}: the transcript is too long for {self._info.target}: it is asked "
+            f"about in {len(parts)} parts"
+        )
+        prompts = [
+            self._prompter.prompt(about(lines, i, len(parts))) for i, lines in enumerate(parts, 1)
+        ]
+        while True:
+            notes = []
+            for i, prompt in enumerate(prompts, 1):
+                talk.heading = f"part {i} of {len(prompts)}"
+                notes.append(talk.say(prompt, self._prompter.room).text)
+            if self._prompter.fits(self._prompter.prompt(from_notes(system, notes, question))):
+                return notes
+            groups = self._prompter.groups(notes, lambda some: from_notes(system, some, question))
+            if len(groups) == len(notes):
+                raise self._prompter.too_long()
+            prompts = [self._prompter.prompt(from_notes(system, some, question)) for some in groups]
+
+    def _warn(self, text: str) -> None:
+        self._answers.warnings.append(text)
+        self._monitor.warning(f"{self._info.name}: {text}")
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What the model said to one prompt; `first`: seconds from the question to the first word."""
+
+    text: str
+    tokens: tuple[int, ...]
+    reason: str
+    first: float | None
+
+
+class _Conversation:
+    """One run of the engine, which is asked one thing after another. Leaving it early cancels.
+
+    Attributes:
+        heading: what goes on, for the display.
+        seconds: since it began, or that it took.
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        options: AskOptions,
+        info: SourceInfo,
+        pieces: Sequence[bytes],
+        monitor: Monitor,
+    ) -> None:
+        self._options = options
+        self._info, self._pieces, self._monitor = info, pieces, monitor
+        self._begun = time.monotonic()
+        self._run: RunFace = models.engine.start(draft=models.drafter is not None)
+        self._ended: RunFinished | None = None
+        self._lanes: dict[str, tuple[str, int]] = {}
+        self._drafting = True
+        self._asked = 0
+        self._tokens = 0
+        self._next_report = 0.0
+        self.heading = ""
+        self.seconds = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._ended is None:
+            self._run.cancel()
+            deadline = time.monotonic() + _FAREWELL
+            while self._ended is None and time.monotonic() < deadline:
+                for event in self._run.poll(_TICK):
+                    self._note(event)
+
+    def say(
+        self, prompt: Prompt, limit: int, commit: Callable[[str], None] = lambda text: None
+    ) -> _Said:
+        """What the model says to `prompt`; `commit` gets it as it comes.
+
+        Raises:
+            As2dError: the engine failed.
+        """
+        index, self._asked = self._asked, self._asked + 1
+        self._run.submit(
+            Window(
+                index,
+                0.0,
+                np.empty(0, np.float32),
+                prompt.ids,
+                limit,
+                temperature=self._options.temperature,
+                # Another one for each part of a long transcript.
+                seed=(self._options.seed + index) % 2**32,
+                draft_prompt=prompt.draft_ids,
+            )
+        )
+        text = _Trimmed(self._pieces)
+        first: float | None = None
+        while True:
+            for event in self._run.poll(_TICK):
+                self._note(event)
+                if isinstance(event, TokensCommitted):
+                    self._tokens += len(event.tokens)
+                    if first is None:
+                        first = time.monotonic() - self._begun
+                    if more := text.push(event.tokens):
+                        commit(more)
+                elif isinstance(event, WindowFinished):
+                    if more := text.finish():
+                        commit(more)
+                    tokens = tuple(event.tokens)
+                    return _Said(text.all, tokens, event.reason, first)
+                elif isinstance(event, RunFinished):
+                    raise self._failure(event)
+            self._report(text.all)
+
+    def end(self) -> Counters:
+        """Nothing more is asked.
+
+        Raises:
+            As2dError: the engine failed.
+        """
+        self._run.finish()
+        while self._ended is None:
+            for event in self._run.poll(_TICK):
+                self._note(event)
+        if self._ended.error:
+            raise self._failure(self._ended)
+        self.seconds = time.monotonic() - self._begun
+        return self._run.counters()
+
+    def _failure(self, ended: RunFinished) -> As2dError:
+        return As2dError(f"{self._info.name}: answering failed: {ended.error}")
+
+    def _note(self, event: object) -> None:
+        match event:
+            case LaneChanged(lane=lane, activity=activity, window=index):
+                self._lanes[lane] = (activity, index)
+            case DraftingChanged(on=on):
+                self._drafting = on
+            case DrafterLost(message=message):
+                self._monitor.warning(
+                    f"{self._info.name}: the drafter failed, the target goes alone: {message}"
+                )
+            case RunFinished():
+                self._ended = event
+            case _:
+                pass  # words, or events for other watchers
+
+    def _report(self, text: str) -> None:
+        now = time.monotonic()
+        if now < self._next_report:
+            return
+        self._next_report = now + _REPORT
+        self._monitor.progress(
+            Progress(
+                info=self._info,
+                position=0.0,
+                settled="",
+                # Lines that are whole are on the terminal already, if that is where they go.
+                current=text.rpartition("\n")[2],
+                words=len(text.split()),
+                tokens=self._tokens,
+                elapsed=now - self._begun,
+                lanes=self._lanes,
+                counters=self._run.counters(),
+                drafting=self._drafting,
+                heading=self.heading,
+            )
+        )
+
+
+class _Trimmed:
+    """Text of tokens as they come, without white space before and after the whole.
+
+    Attributes:
+        all: what was handed out.
+    """
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._stream = TextStream(pieces)
+        self._held = ""
+        self.all = ""
+
+    def push(self, tokens: Sequence[int]) -> str:
+        return self._take(self._stream.push(tokens))
+
+    def finish(self) -> str:
+        return self._take(self._stream.finish())
+
+    def _take(self, more: str) -> str:
+        text = self._held + more
+        if not self.all:
+            text = text.lstrip()
+        new = text.rstrip()
+        self._held = text[len(new) :]
+        self.all += new
+        return new
+
+
+def _doubts(said: _Said) -> list[str]:
+    """What is wrong with an answer."""
+    if "loop" in suspicions(said.tokens, said.text):
+        return ["goes round in circles"]
+    if said.reason == "context":
+        return ["fills the model's context and is cut off"]
+    if said.reason == "limit":
+        return [f"is cut off after {len(said.tokens)} tokens (--max-tokens)"]
+    return [] if said.text else ["says nothing"]
+
+
+def _summary(answer: Answer) -> str:
+    """``43 tokens in 2.1 s, the first after 0.8 s, 3.1 accepted per step``."""
+    parts = [f"{len(answer.tokens)} tokens in {answer.seconds:.1f} s"]
+    if answer.first_seconds is not None:
+        parts.append(f"the first after {answer.first_seconds:.1f} s")
+    counters = answer.counters
+    steps = sum(counters.verify_steps.values()) if counters is not None else 0
+    if counters is not None and steps:
+        parts.append(f"{counters.accepted / steps:.1f} accepted per step")
+    return ", ".join(parts)
