@@ -155,7 +155,7 @@ def _break(units: Sequence[_Unit], most: int) -> int:
             if units[i - 1].text.rstrip(QUOTES).endswith(marks):
                 return i
     if sum(unit.cells for unit in units[most:]) < _LEAST_REST:
-        return max(1, (most + len(units)) // 2 if most > 2 else most - 1)
+        return min(most, (len(units) + 1) // 2)
     return most
 
 

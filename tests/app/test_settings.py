@@ -114,7 +114,7 @@ def test_doctor(folder: Path) -> None:
     assert found["model whisper-base"] == "target, not pulled"
     assert found["model silero-vad"] == "vad, not pulled"
     assert "whisper-base on cores" in found["would run"]
-    assert found["planned"] == "by rule, not by measurement: its models are not here yet"
+    assert found["planned"] == "by rule, not by measurement"
     assert "AS2D_CACHE_DIR" in found["settings"]
     assert not (folder / "cache").exists()
 

@@ -305,7 +305,8 @@ class _Shell:
                         process.stdin.close()
         # As Android does when whoever asked for the command is gone.
         if process.poll() is None:
-            process.send_signal(signal.SIGHUP)
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                os.killpg(process.pid, signal.SIGHUP)
 
 
 class _Sync:
