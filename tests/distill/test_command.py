@@ -148,14 +148,13 @@ def test_on_a_terminal_the_folder_is_the_last_line(place: Place, tmp_path: Path)
 
 def test_the_head_drafts_for_its_target(whole: Path, place: Place) -> None:
     clip = str(place.folder / "judge" / "1.wav")
-    with_head = ran(
-        *("transcribe", clip, "--target", place.target, "--drafter", str(whole), "--format", "json")
-    )
-    alone = ran("transcribe", clip, "--target", place.target, "--method", "target")
+    # What a random model says is neither speech nor to be believed.
+    asked = ("transcribe", clip, "--target", place.target, "--no-vad", "--no-fallback", "-q")
+    with_head = ran(*asked, "--drafter", str(whole))
+    alone = ran(*asked, "--method", "target")
     assert (with_head.status, with_head.stderr) == (0, "")
     assert alone.status == 0 and alone.stdout.strip()
-    result = json.loads(with_head.stdout)
-    assert result["text"].strip() == alone.stdout.strip()
+    assert with_head.stdout == alone.stdout
 
 
 @pytest.mark.parametrize("method", ["adapter", "ctc"])

@@ -75,9 +75,8 @@ inline CachePair Caches(Call& call, const Call::Values<const float>& past_k,
           "the caches do not fit the heads");
   const auto present = [&](std::size_t index, const Call::Values<const float>& past) {
     float* const memory = call.Output<float>(index, past.shape);
-    if (memory != past.data) {
-      std::memcpy(memory, past.data, past.rows() * past.last() * sizeof(float));
-    }
+    const std::size_t bytes = past.rows() * past.last() * sizeof(float);
+    if (memory != past.data && bytes > 0) std::memcpy(memory, past.data, bytes);
     return memory;
   };
   return {present(1, past_k), present(2, past_v)};
