@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from as2d_cli.text.repeats import longest_repeat, suspicions
 
@@ -50,7 +51,7 @@ class Attempt:
         """The model thinks so, and is not sure of its words."""
         return self.no_speech > _MOST_NO_SPEECH and self.log_probability < _LEAST_LOG_PROBABILITY
 
-    @property
+    @cached_property
     def flaws(self) -> list[str]:
         """``loop``, ``compression`` (see `suspicions`), ``unlikely``: the model is not sure."""
         found = suspicions(self.words, self.text)
@@ -83,9 +84,10 @@ def invented_loop(attempt: Attempt, seconds: float) -> range | None:
         Indices into `Attempt.words` of all times but the first; None where the same is said again
         and again at a speed of people, which they do.
     """
-    repeat = longest_repeat(attempt.words, 4)
-    if repeat is None or "loop" not in attempt.flaws:
+    if "loop" not in attempt.flaws:
         return None
+    repeat = longest_repeat(attempt.words, 4)
+    assert repeat is not None, "a loop is one"
     if attempt.reason != "context" and len(attempt.text) <= _FASTEST * seconds:
         return None
     return range(repeat.start + repeat.period, repeat.start + repeat.length)

@@ -6,6 +6,7 @@ one stretch of memory.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -21,16 +22,19 @@ _PART = 2048  # outputs that are packed at a time: tables of all tokens are larg
 
 
 @dataclass(frozen=True)
-class FourBits:
-    """Weights as GGUF's Q4_K has them, kept bit for bit: ``raw`` uint8 [outputs, groups, 144].
+class _AsPublished(ABC):
+    """Bytes of a GGUF type, kept bit for bit: ``raw`` uint8 [outputs, groups, bytes].
 
-    A group is 256 inputs: 16-bit floats d and least, 8 scales and 8 minima of 6 bits in 12 bytes,
-    and 128 bytes of nibbles; a weight is d * scale * nibble - least * minimum.
+    Attributes:
+        bits: of a weight.
+        group: inputs that share a stretch of them.
+        packed: bytes of a group of a panel, as the kernels read it.
     """
 
     raw: Bytes
-    bits: ClassVar[int] = 4
+    bits: ClassVar[int]
     group: ClassVar[int] = 256
+    packed: ClassVar[int]
 
     @property
     def outputs(self) -> int:
@@ -47,8 +51,24 @@ class FourBits:
         return type(self)(self.raw[rows])
 
     def pack(self) -> Bytes:
-        """uint8 [panels, groups, 2368]."""
-        return _in_parts(self.outputs, (self.inputs // self.group, 2368), self._pack)
+        """uint8 [panels, groups, packed]."""
+        return _in_parts(self.outputs, (self.inputs // self.group, self.packed), self._pack)
+
+    @abstractmethod
+    def _pack(self, first: int, last: int) -> Bytes:
+        """The panels of outputs [first, last)."""
+
+
+@dataclass(frozen=True)
+class FourBits(_AsPublished):
+    """Weights as GGUF's Q4_K has them, kept bit for bit: ``raw`` uint8 [outputs, groups, 144].
+
+    A group is 256 inputs: 16-bit floats d and least, 8 scales and 8 minima of 6 bits in 12 bytes,
+    and 128 bytes of nibbles; a weight is d * scale * nibble - least * minimum.
+    """
+
+    bits: ClassVar[int] = 4
+    packed: ClassVar[int] = 2368
 
     def _pack(self, first: int, last: int) -> Bytes:
         raw = _padded(self.raw[first:last])
@@ -84,34 +104,15 @@ class FourBits:
 
 
 @dataclass(frozen=True)
-class SixBits:
+class SixBits(_AsPublished):
     """Weights as GGUF's Q6_K has them, kept bit for bit: ``raw`` uint8 [outputs, groups, 210].
 
     A group is 256 inputs: 128 bytes of lower nibbles, 64 of upper two bits, 16 signed scales, and a
     16-bit float d; a weight is d * scale * (number - 32).
     """
 
-    raw: Bytes
     bits: ClassVar[int] = 6
-    group: ClassVar[int] = 256
-
-    @property
-    def outputs(self) -> int:
-        """Rows of the matrix."""
-        return len(self.raw)
-
-    @property
-    def inputs(self) -> int:
-        """Columns of the matrix."""
-        return int(self.raw.shape[1]) * self.group
-
-    def take(self, rows: npt.NDArray[np.intp] | slice) -> Self:
-        """The matrix of these outputs."""
-        return type(self)(self.raw[rows])
-
-    def pack(self) -> Bytes:
-        """uint8 [panels, groups, 3392]."""
-        return _in_parts(self.outputs, (self.inputs // self.group, 3392), self._pack)
+    packed: ClassVar[int] = 3392
 
     def _pack(self, first: int, last: int) -> Bytes:
         raw = _padded(self.raw[first:last])
