@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "as2d/error.h"
+#include "decoder_rows.h"
 
 namespace as2d {
 namespace {
@@ -87,14 +88,7 @@ Binding& LlamaModel::StepOf(std::size_t rows, std::size_t selected) {
 
 /// Tokens are chosen after the last `selected` of the rows.
 void LlamaModel::Run(std::span<const Row> rows, std::size_t selected) {
-  const auto fits = [&](const Row& row) {
-    return row.position >= 0 && row.position < context_ && row.at >= 0 && row.at < context_;
-  };
-  if (rows.empty() || rows.size() > static_cast<std::size_t>(context_) ||
-      !std::ranges::all_of(rows, fits)) {
-    throw Error("a step of " + std::to_string(rows.size()) + " rows does not fit the context of " +
-                std::to_string(context_));
-  }
+  RequireFit(rows, context_);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     tokens_.values<std::int64_t>()[i] = rows[i].token;
     positions_.values<std::int64_t>()[i] = rows[i].position;
@@ -152,16 +146,7 @@ void LlamaModel::Forward(std::span<const Row> rows, std::span<TokenId> next) {
 }
 
 void LlamaModel::Move(int slot, int from, int to, int count) {
-  for (const auto& [name, tensor] : cache_) {
-    // [slots, heads, context, head size]
-    const auto heads = static_cast<std::ptrdiff_t>(tensor.shape()[1]);
-    const auto size = static_cast<std::ptrdiff_t>(tensor.shape()[3]);
-    const auto one = static_cast<std::ptrdiff_t>(context_) * size;
-    float* head = tensor.values<float>().data() + slot * heads * one;
-    for (std::ptrdiff_t h = 0; h < heads; ++h, head += one) {
-      std::copy_n(head + from * size, count * size, head + to * size);
-    }
-  }
+  for (const auto& [name, tensor] : cache_) MoveCached(tensor, slot, from, to, count);
 }
 
 ChoiceRules LlamaTarget::Rules(const Window& window) const {

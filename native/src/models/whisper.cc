@@ -10,6 +10,7 @@
 #include "as2d/error.h"
 #include "as2d/models/head.h"
 #include "as2d/models/token_positions.h"
+#include "decoder_rows.h"
 #include "draft_limits.h"
 
 namespace as2d {
@@ -308,14 +309,7 @@ void WhisperModel::SetRow(std::size_t index, const Row& row) {
 }
 
 void WhisperModel::Put(std::span<const Row> rows) {
-  const auto fits = [&](const Row& row) {
-    return row.position >= 0 && row.position < context_ && row.at >= 0 && row.at < context_;
-  };
-  if (rows.empty() || rows.size() > static_cast<std::size_t>(context_) ||
-      !std::ranges::all_of(rows, fits)) {
-    throw Error("a step of " + std::to_string(rows.size()) + " rows does not fit the context of " +
-                std::to_string(context_));
-  }
+  RequireFit(rows, context_);
   for (std::size_t i = 0; i < rows.size(); ++i) SetRow(i, rows[i]);
 }
 
@@ -387,16 +381,7 @@ std::size_t WhisperModel::Keys(int layer, int head, int slot, std::size_t positi
 }
 
 void WhisperModel::Move(int slot, int from, int to, int count) {
-  for (const auto& [name, tensor] : cache_) {
-    // [slots, heads, context, head size]
-    const auto heads = static_cast<std::ptrdiff_t>(tensor.shape()[1]);
-    const auto size = static_cast<std::ptrdiff_t>(tensor.shape()[3]);
-    const auto one = static_cast<std::ptrdiff_t>(context_) * size;
-    float* head = tensor.values<float>().data() + slot * heads * one;
-    for (std::ptrdiff_t h = 0; h < heads; ++h, head += one) {
-      std::copy_n(head + from * size, count * size, head + to * size);
-    }
-  }
+  for (const auto& [name, tensor] : cache_) MoveCached(tensor, slot, from, to, count);
 }
 
 std::vector<std::pair<std::string, float>> WhisperModel::LanguageProbabilities(
