@@ -11,6 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from as2d_cli.commands.checks import part, usage, within
+from as2d_cli.commands.options import (
+    INPUT,
+    MODELS,
+    OUTPUT,
+    End,
+    Offline,
+    Pin,
+    Quiet,
+    SoundDevice,
+    Start,
+    Threads,
+)
 from as2d_cli.commands.panels import PanelCommand
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
@@ -51,8 +63,8 @@ class AnswerMethod(StrEnum):
     MULTI = "multi"
 
 
-_INPUT, _ANSWERS, _OUTPUT, _MODELS = "Input", "Answers", "Output", "Models and cores"
-"""Groups of options in the help."""
+_ANSWERS = "Answers"
+"""A group of options in the help, beside those of `as2d_cli.commands.options`."""
 
 
 def register(app: typer.Typer) -> None:
@@ -77,7 +89,7 @@ def _ask(
             metavar="FILE|-",
             help="Audio or video file; - reads standard input.",
             show_default=False,
-            rich_help_panel=_INPUT,
+            rich_help_panel=INPUT,
         ),
     ] = None,
     mic: Annotated[
@@ -85,39 +97,18 @@ def _ask(
         typer.Option(
             "--mic",
             help="Ask about what is said into the microphone, until Ctrl-C.",
-            rich_help_panel=_INPUT,
+            rich_help_panel=INPUT,
         ),
     ] = False,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|N",
-            help="Sound device of --mic.",
-            show_default="the system's",
-            rich_help_panel=_INPUT,
-        ),
-    ] = None,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Begin here: seconds, M:SS or H:MM:SS.",
-            show_default="the beginning",
-            rich_help_panel=_INPUT,
-        ),
-    ] = None,
-    end: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="Stop here.", show_default="the end", rich_help_panel=_INPUT
-        ),
-    ] = None,
+    device: SoundDevice = None,
+    start: Start = None,
+    end: End = None,
     language: Annotated[
         str,
         typer.Option(
             metavar="CODE|auto",
             help="Language spoken; auto: found in the first window.",
-            rich_help_panel=_INPUT,
+            rich_help_panel=INPUT,
         ),
     ] = "auto",
     system: Annotated[
@@ -162,7 +153,7 @@ def _ask(
             "-f",
             help="text: the answers, as they come; json: all there is; jsonl: the same, each "
             "answer when it is known.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = AnswerFormat.TEXT,
     show_transcript: Annotated[
@@ -170,34 +161,26 @@ def _ask(
         typer.Option(
             "--show-transcript",
             help="The transcript before the answers; json and jsonl have it anyway.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet",
-            "-q",
-            help="Nothing on standard error but errors.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = False,
+    quiet: Quiet = False,
     verbose: Annotated[
         bool,
         typer.Option(
-            "--verbose", "-v", help="Say more: models, plans, figures.", rich_help_panel=_OUTPUT
+            "--verbose", "-v", help="Say more: models, plans, figures.", rich_help_panel=OUTPUT
         ),
     ] = False,
     llm: Annotated[
         str,
-        typer.Option(metavar="ID|PATH", help="Model that answers.", rich_help_panel=_MODELS),
+        typer.Option(metavar="ID|PATH", help="Model that answers.", rich_help_panel=MODELS),
     ] = "qwen2.5-coder-1.5b-instruct",
     llm_drafter: Annotated[
         str,
         typer.Option(
             metavar="ID|PATH|none",
             help="Small language model that runs ahead of the one that answers.",
-            rich_help_panel=_MODELS,
+            rich_help_panel=MODELS,
         ),
     ] = "none",
     method: Annotated[
@@ -207,7 +190,7 @@ def _ask(
             "none; as2d: by a drafter; anchored: by one that starts again from the answer when it "
             "has lost it; auto: lookup, or as2d where a drafter is named. The others are there to "
             "compare with.",
-            rich_help_panel=_MODELS,
+            rich_help_panel=MODELS,
         ),
     ] = AnswerMethod.AUTO,
     budget: Annotated[
@@ -216,46 +199,28 @@ def _ask(
             metavar="N",
             help=f"Most candidates per verify step of the answers, 1 to {MAX_BUDGET}.",
             show_default="8",
-            rich_help_panel=_MODELS,
+            rich_help_panel=MODELS,
         ),
     ] = None,
     target: Annotated[
         str,
-        typer.Option(metavar="ID|PATH", help="Model of the transcript.", rich_help_panel=_MODELS),
+        typer.Option(metavar="ID|PATH", help="Model of the transcript.", rich_help_panel=MODELS),
     ] = "whisper-base",
     drafter: Annotated[
         str,
         typer.Option(
-            metavar="ID|PATH|auto|none", help="Drafter of the transcript.", rich_help_panel=_MODELS
+            metavar="ID|PATH|auto|none", help="Drafter of the transcript.", rich_help_panel=MODELS
         ),
     ] = "auto",
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Most threads of both lanes together.",
-            show_default="all cores",
-            rich_help_panel=_MODELS,
-        ),
-    ] = None,
-    pin: Annotated[
-        bool,
-        typer.Option(
-            "--pin/--no-pin", help="Bind each thread to its core.", rich_help_panel=_MODELS
-        ),
-    ] = True,
+    threads: Threads = None,
+    pin: Pin = True,
     yes: Annotated[
         bool,
         typer.Option(
-            "--yes", "-y", help="Fetch what is missing without asking.", rich_help_panel=_MODELS
+            "--yes", "-y", help="Fetch what is missing without asking.", rich_help_panel=MODELS
         ),
     ] = False,
-    offline: Annotated[
-        bool,
-        typer.Option(
-            "--offline", help="Never ask the network for a model.", rich_help_panel=_MODELS
-        ),
-    ] = False,
+    offline: Offline = False,
 ) -> None:
     """Answer questions about a recording.
 

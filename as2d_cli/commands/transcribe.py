@@ -14,6 +14,18 @@ import typer
 from as2d_cli.commands.checks import part as _part
 from as2d_cli.commands.checks import usage as _usage
 from as2d_cli.commands.checks import within as _within
+from as2d_cli.commands.options import (
+    INPUT,
+    MODELS,
+    OUTPUT,
+    End,
+    Offline,
+    Pin,
+    Quiet,
+    SoundDevice,
+    Start,
+    Threads,
+)
 from as2d_cli.commands.panels import PanelCommand
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus, one_line
@@ -77,8 +89,8 @@ class Task(StrEnum):
     TRANSLATE = "translate"
 
 
-_INPUT, _TEXT, _OUTPUT, _MODELS = "Input", "Text", "Output", "Models and cores"
-"""Groups of options in the help."""
+_TEXT = "Text"
+"""A group of options in the help, beside those of `as2d_cli.commands.options`."""
 
 _RATES = (1_000, 768_000)
 _MOST_CHANNELS = 64
@@ -106,57 +118,36 @@ def _transcribe(
     recursive: Annotated[
         bool,
         typer.Option(
-            "--recursive", "-r", help="Folders stand for the files in them.", rich_help_panel=_INPUT
+            "--recursive", "-r", help="Folders stand for the files in them.", rich_help_panel=INPUT
         ),
     ] = False,
     raw: Annotated[
         RawSamples | None,
         typer.Option(
-            help="Inputs are samples of this kind, without a header.", rich_help_panel=_INPUT
+            help="Inputs are samples of this kind, without a header.", rich_help_panel=INPUT
         ),
     ] = None,
     rate: Annotated[
         int,
         typer.Option(
-            metavar="HZ", help="Samples per second of --raw input.", rich_help_panel=_INPUT
+            metavar="HZ", help="Samples per second of --raw input.", rich_help_panel=INPUT
         ),
     ] = 16_000,
     channels: Annotated[
         int,
-        typer.Option(metavar="N", help="Channels of --raw input.", rich_help_panel=_INPUT),
+        typer.Option(metavar="N", help="Channels of --raw input.", rich_help_panel=INPUT),
     ] = 1,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Begin here: seconds, M:SS or H:MM:SS.",
-            show_default="the beginning",
-            rich_help_panel=_INPUT,
-        ),
-    ] = None,
-    end: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="Stop here.", show_default="the end", rich_help_panel=_INPUT
-        ),
-    ] = None,
+    start: Start = None,
+    end: End = None,
     mic: Annotated[
         bool,
         typer.Option(
             "--mic",
             help="Write down what is said into the microphone, until Ctrl-C.",
-            rich_help_panel=_INPUT,
+            rich_help_panel=INPUT,
         ),
     ] = False,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|N",
-            help="Sound device of --mic.",
-            show_default="the system's",
-            rich_help_panel=_INPUT,
-        ),
-    ] = None,
+    device: SoundDevice = None,
     language: Annotated[
         str,
         typer.Option(
@@ -251,7 +242,7 @@ def _transcribe(
             help="txt: a line per window; srt, vtt: subtitles; tsv: times and texts; json: all "
             "there is; jsonl: the same, each segment when it is known. Several make several files.",
             show_default="by --output, else txt",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     output: Annotated[
@@ -262,47 +253,39 @@ def _transcribe(
             metavar="FILE|DIR/",
             help="Write here, whole or not at all; with a folder, a file for each input; - is "
             "standard output.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Replace result files that exist.", rich_help_panel=_OUTPUT),
+        typer.Option("--force", help="Replace result files that exist.", rich_help_panel=OUTPUT),
     ] = False,
     line_length: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Most columns of a subtitle's line.", rich_help_panel=_OUTPUT
+            metavar="N", help="Most columns of a subtitle's line.", rich_help_panel=OUTPUT
         ),
     ] = 42,
     lines: Annotated[
         int,
-        typer.Option(metavar="N", help="Most lines of a subtitle.", rich_help_panel=_OUTPUT),
+        typer.Option(metavar="N", help="Most lines of a subtitle.", rich_help_panel=OUTPUT),
     ] = 2,
     tokens: Annotated[
-        bool, typer.Option("--tokens", help="Token ids in json and jsonl.", rich_help_panel=_OUTPUT)
+        bool, typer.Option("--tokens", help="Token ids in json and jsonl.", rich_help_panel=OUTPUT)
     ] = False,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet",
-            "-q",
-            help="Nothing on standard error but errors.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = False,
+    quiet: Quiet = False,
     verbose: Annotated[
         bool,
         typer.Option(
             "--verbose",
             "-v",
             help="Say more: languages, models, what was left out, how fast it was.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
     target: Annotated[
         str,
-        typer.Option(metavar="ID|PATH", help="Model whose text you get.", rich_help_panel=_MODELS),
+        typer.Option(metavar="ID|PATH", help="Model whose text you get.", rich_help_panel=MODELS),
     ] = "whisper-base",
     drafter: Annotated[
         str,
@@ -310,7 +293,7 @@ def _transcribe(
             metavar="ID|PATH|auto|none",
             help="Small model that runs ahead of the target; auto: what suits target and language; "
             "none: no drafts.",
-            rich_help_panel=_MODELS,
+            rich_help_panel=MODELS,
         ),
     ] = "auto",
     method: Annotated[
@@ -318,7 +301,7 @@ def _transcribe(
         typer.Option(
             help="as2d: the target verifies drafts; target: it goes alone; batched: alone on "
             "several windows at a time; auto: by the cores. The others are there to compare with.",
-            rich_help_panel=_MODELS,
+            rich_help_panel=MODELS,
         ),
     ] = Method.AUTO,
     budget: Annotated[
@@ -327,7 +310,7 @@ def _transcribe(
             metavar="N",
             help=f"Most candidates per verify step, or windows of batched, 1 to {MAX_BUDGET}.",
             show_default="8, or 4 windows",
-            rich_help_panel=_MODELS,
+            rich_help_panel=MODELS,
         ),
     ] = None,
     windows: Annotated[
@@ -337,7 +320,7 @@ def _transcribe(
             help=f"Windows of a recording that are decoded in one batch, 1 to {MAX_WINDOWS}; for "
             f"{', '.join(TOGETHER)}.",
             show_default="what suits",
-            rich_help_panel=_MODELS,
+            rich_help_panel=MODELS,
         ),
     ] = None,
     target_cores: Annotated[
@@ -346,7 +329,7 @@ def _transcribe(
             metavar="LIST",
             help="Cores of the target lane, as 0-3,5.",
             show_default="auto",
-            rich_help_panel=_MODELS,
+            rich_help_panel=MODELS,
         ),
     ] = None,
     draft_cores: Annotated[
@@ -355,39 +338,21 @@ def _transcribe(
             metavar="LIST",
             help="Cores of the draft lane.",
             show_default="auto",
-            rich_help_panel=_MODELS,
+            rich_help_panel=MODELS,
         ),
     ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Most threads of both lanes together.",
-            show_default="all cores",
-            rich_help_panel=_MODELS,
-        ),
-    ] = None,
-    pin: Annotated[
-        bool,
-        typer.Option(
-            "--pin/--no-pin", help="Bind each thread to its core.", rich_help_panel=_MODELS
-        ),
-    ] = True,
+    threads: Threads = None,
+    pin: Pin = True,
     plan: Annotated[
         str,
         typer.Option(
             metavar="auto|FILE",
             help="auto: by what as2d profile measured here, else by rule; or a plan that it wrote. "
             "Options given beside it count.",
-            rich_help_panel=_MODELS,
+            rich_help_panel=MODELS,
         ),
     ] = "auto",
-    offline: Annotated[
-        bool,
-        typer.Option(
-            "--offline", help="Never ask the network for a model.", rich_help_panel=_MODELS
-        ),
-    ] = False,
+    offline: Offline = False,
 ) -> None:
     """Turn speech into text.
 
