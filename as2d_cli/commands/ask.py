@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from as2d_cli.commands.checks import part, usage, within
+from as2d_cli.commands.display import bars, streams
 from as2d_cli.commands.options import (
     INPUT,
     MODELS,
@@ -30,7 +31,6 @@ from as2d_cli.limits import MAX_BUDGET, MAX_THREADS
 from as2d_cli.output.answers import AnswerFormat
 
 if TYPE_CHECKING:
-    from as2d_cli.catalog import Progress
     from as2d_cli.output.renderer import Writer
     from as2d_cli.output.talk import Talk
     from as2d_cli.tasks.asking import AskOptions
@@ -311,7 +311,9 @@ class _Job:
         from as2d_cli.tasks.models import check_answerer, default_backend, make_plan, open_models
 
         with self._streams() as (talk, out):
-            backend = self.environment.backend or default_backend(talk, self._bars(talk))
+            backend = self.environment.backend or default_backend(
+                talk, bars(self.environment, talk)
+            )
             plan = make_plan(self.llm, backend)
             # Before anybody listens: a model that cannot be had must not cost a recording.
             for name in (self.llm.target, self.llm.drafter):
@@ -386,31 +388,14 @@ class _Job:
             status=ExitStatus.UNAVAILABLE,
         )
 
-    @contextlib.contextmanager
-    def _streams(self) -> Iterator[tuple[Talk, Writer]]:
+    def _streams(self) -> AbstractContextManager[tuple[Talk, Writer]]:
         """Who talks, and where answers go."""
-        from as2d_cli.output.talk import Talk
-
         environment = self.environment
-        if self.quiet or not environment.stderr.is_terminal or environment.dumb:
-            yield Talk(environment, quiet=self.quiet, verbose=self.verbose), environment.stdout
-            return
-        from as2d_cli.output.dashboard import Dashboard, SharedTerminal
-
-        dashboard = Dashboard(environment, words=True)
-        shared = environment.shared_terminal
-        try:
-            yield (
-                dashboard,
-                (SharedTerminal(environment.stdout, dashboard) if shared else environment.stdout),
-            )
-        finally:
-            dashboard.close()
-
-    def _bars(self, talk: Talk) -> Progress | None:
-        """Download bars, where a live display is welcome."""
-        if not talk.live:
-            return None
-        from as2d_cli.output.download_bars import DownloadBars
-
-        return DownloadBars(self.environment)
+        return streams(
+            environment,
+            environment.stdout,
+            quiet=self.quiet,
+            verbose=self.verbose,
+            shared=environment.shared_terminal,
+            words=True,
+        )

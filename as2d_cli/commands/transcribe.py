@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +14,7 @@ import typer
 from as2d_cli.commands.checks import part as _part
 from as2d_cli.commands.checks import usage as _usage
 from as2d_cli.commands.checks import within as _within
+from as2d_cli.commands.display import bars, streams
 from as2d_cli.commands.options import (
     INPUT,
     MODELS,
@@ -34,7 +35,6 @@ from as2d_cli.methods import TOGETHER
 from as2d_cli.output.formats import Format
 
 if TYPE_CHECKING:
-    from as2d_cli.catalog import Progress
     from as2d_cli.output.renderer import Writer
     from as2d_cli.output.result import Result
     from as2d_cli.output.talk import Talk
@@ -516,7 +516,9 @@ class _Job:
                     talk.error(f"{path} exists; --force replaces it")
             else:
                 sink = result.renderer(result.formats[0], out)
-            backend = self.environment.backend or default_backend(talk, self._bars(talk))
+            backend = self.environment.backend or default_backend(
+                talk, bars(self.environment, talk)
+            )
             done = transcribe(
                 sources, self.request, self.options, sink=sink, monitor=talk, backend=backend
             )
@@ -526,30 +528,16 @@ class _Job:
                 talk.error("none of the files has audio in it")
         return talk.failures
 
-    @contextlib.contextmanager
-    def _streams(self, file: Writer | None) -> Iterator[tuple[Talk, Writer]]:
+    def _streams(self, file: Writer | None) -> AbstractContextManager[tuple[Talk, Writer]]:
         """Who talks, and where a result that is no folder goes."""
-        from as2d_cli.output.talk import Talk
-
         environment, result = self.environment, self.result
-        out: Writer = file if file is not None else environment.stdout
-        if self.quiet or not environment.stderr.is_terminal or environment.dumb:
-            yield Talk(environment, quiet=self.quiet, verbose=self.verbose), out
-            return
-        from as2d_cli.output.dashboard import Dashboard, SharedTerminal
-
         shared = result.path is None and environment.shared_terminal
         streamed_here = shared and result.formats[0] is Format.TXT
-        dashboard = Dashboard(environment, words=not streamed_here)
-        try:
-            yield dashboard, SharedTerminal(environment.stdout, dashboard) if shared else out
-        finally:
-            dashboard.close()
-
-    def _bars(self, talk: Talk) -> Progress | None:
-        """Download bars, where a live display is welcome."""
-        if not talk.live:
-            return None
-        from as2d_cli.output.download_bars import DownloadBars
-
-        return DownloadBars(self.environment)
+        return streams(
+            environment,
+            file if file is not None else environment.stdout,
+            quiet=self.quiet,
+            verbose=self.verbose,
+            shared=shared,
+            words=not streamed_here,
+        )
