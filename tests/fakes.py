@@ -100,10 +100,10 @@ class FakePlan:
     budget: int
     windows: int = 1
     why: str = "by rule"
-    least_windows: int = 1
+    least_seconds: float = 0.0
 
     def drafts(self, seconds: float | None) -> bool:
-        return seconds is None or seconds > 30 * (self.least_windows - 1)
+        return seconds is None or seconds >= self.least_seconds
 
 
 @dataclass
@@ -151,7 +151,7 @@ class Script:
         no_voice: why there is no voice-activity model.
         log: what was asked of it.
         asked: plans that were asked for.
-        least_windows: of a recording that is drafted.
+        least_seconds: of a recording that is drafted.
     """
 
     texts: Sequence[str] | Callable[[Window], str] = (" Hello world.",)
@@ -175,7 +175,7 @@ class Script:
     no_voice: str | None = None
     log: list[Any] = field(default_factory=list)
     asked: list[PlanRequest] = field(default_factory=list)
-    least_windows: int = 1
+    least_seconds: float = 0.0
 
     def text(self, window: Window) -> str:
         if not len(window.samples):
@@ -352,7 +352,7 @@ def backend(script: Script) -> Backend:
         return FakePlan(
             "as2d" if method == "auto" else method,
             8 if budget is None else budget,
-            least_windows=script.least_windows,
+            least_seconds=script.least_seconds,
         )
 
     def open_engine(target: Model, drafter: Model | None, plan: PlanFace) -> FakeEngine:

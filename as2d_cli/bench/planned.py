@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from as2d_cli.bench.contenders import Contender
 from as2d_cli.bench.units import Unit
-from as2d_cli.decoding.plan import windows_of
+from as2d_cli.decoding.plan import rounded
 from as2d_cli.methods import needs_drafter
 from as2d_cli.tasks.models import Backend, ModelRequest, PlanFace, drafter_name, make_plan
 
@@ -28,10 +28,10 @@ def plan_units(asked: ModelRequest, backend: Backend, units: Sequence[Unit]) -> 
     Raises:
         As2dError: status USAGE; the cores asked for are not there.
     """
-    known: dict[tuple[int, str], Planned] = {}
+    known: dict[tuple[float, str], Planned] = {}
     found = {}
     for number, unit in enumerate(units):
-        key = windows_of(unit.audio_seconds), unit.language
+        key = rounded(unit.audio_seconds), unit.language
         if key not in known:
             known[key] = _planned(asked, backend, unit)
         found[number] = known[key]

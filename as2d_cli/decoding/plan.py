@@ -20,6 +20,7 @@ __all__ = [
     "machine_of",
     "make_plan",
     "named_cores",
+    "rounded",
     "this_machine",
     "windows_of",
 ]
@@ -33,9 +34,12 @@ _MANY = 4
 _TOGETHER = 3
 """Windows in a batch, with drafts, where cores are few: measured on two."""
 
-_SEVERAL = 2
-"""Windows of a recording from which on a head is worth its steps where cores are few: measured on
-two, it gained 1 % on recordings of one window, which is nothing, and 11 % on longer ones."""
+_ENOUGH = 12.0
+"""Seconds of a recording from which on a head is worth its steps where cores are few: measured on
+two, it gained nothing on less than 8, some 5 % up to 16, and 11 to 14 % on more."""
+
+_EXACT_LENGTHS = 120
+"""Seconds up to which plans differ by the second."""
 
 MOST_TARGET_CORES = 8
 """More cores than this no longer speed up a step of a small model: each gets too little work."""
@@ -55,7 +59,7 @@ class Plan:
         windows: of one recording that the target decodes in one batch, where the lanes are not
             coupled.
         costs: what the target's steps cost with these cores, or None where it was not measured.
-        least_windows: a recording of fewer is the target's alone: it would gain nothing by drafts.
+        least_seconds: a shorter recording is the target's alone: it would gain nothing by drafts.
         why: what the plan was made by, for people.
     """
 
@@ -67,12 +71,12 @@ class Plan:
     pin: bool = True
     windows: int = 1
     costs: RunCosts | None = None
-    least_windows: int = 1
+    least_seconds: float = 0.0
     why: str = ""
 
     def drafts(self, seconds: float | None) -> bool:
         """Whether a drafter is of use for a recording of so many seconds, or of unknown length."""
-        return seconds is None or windows_of(seconds) >= self.least_windows
+        return seconds is None or seconds >= self.least_seconds
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,13 @@ def windows_of(seconds: float) -> int:
     return max(1, math.ceil(seconds / WINDOW_SECONDS))
 
 
+def rounded(seconds: float) -> float:
+    """A length that is as good for a plan, of which there are few."""
+    return float(
+        round(seconds) if seconds < _EXACT_LENGTHS else windows_of(seconds) * WINDOW_SECONDS
+    )
+
+
 def this_machine() -> Machine:
     """The machine this runs on."""
     return machine_of(read_machine())
@@ -178,8 +189,8 @@ def make_plan(request: PlanRequest, machine: Machine | None = None) -> Plan:
     A drafter with an encoder of its own is worth a core only where the target leaves one, so the
     method ``auto`` is ``as2d`` from four cores on and ``batched`` below, with its own number of
     windows; whoever names cores for the draft lane wants ``as2d``. One that shares the target's
-    encoder is worth its steps everywhere; below four cores, several windows at a time, and so only
-    where a recording has several.
+    encoder is worth its steps everywhere; below four cores where a recording is long enough, with
+    several windows of it at a time.
     Of equal cores the target gets the first, the drafter the rest: a quarter of them, at most two.
     Where cores differ the target gets the fastest, and the drafter the last of those when there are
     three or more, otherwise the slowest cluster. No more cores are used than a container's quota
@@ -201,13 +212,13 @@ def make_plan(request: PlanRequest, machine: Machine | None = None) -> Plan:
         machine = machine.with_threads(request.threads)
     count = machine.granted
     method, budget, windows = request.method, request.budget, request.windows
-    least = 1
+    least = 0.0
     if method == "auto":
         suits = named_draft or count >= _MANY or request.shares_encoder
         method = "as2d" if suits else "batched"
         if suits and not named_draft and count < _MANY:
-            least = _SEVERAL
-            if request.seconds is not None and windows_of(request.seconds) < least:
+            least = _ENOUGH
+            if request.seconds is not None and request.seconds < least:
                 method = "target"
         budget = budget if method == "as2d" else None
         if windows is None and request.shares_encoder and count < _MANY:
@@ -220,7 +231,7 @@ def make_plan(request: PlanRequest, machine: Machine | None = None) -> Plan:
         pin=machine.can_pin and request.pin,
         windows=windows if windows is not None and method in TOGETHER else 1,
         costs=request.costs,
-        least_windows=least if method == "as2d" else 1,
+        least_seconds=least if method == "as2d" else 0.0,
         why="by rule, not by measurement",
     )
     if method not in SPLIT:

@@ -75,9 +75,8 @@ def print_ranking(findings: Findings, console: Console) -> None:
 
 def length_lines(findings: Findings) -> Iterator[str]:
     """What transcribe does with recordings whose length it knows."""
-    for windows, ranked in findings.by_windows:
-        recording = "1 window" if windows == 1 else f"{windows} windows"
-        yield f"a recording of {recording}: {ranked.candidate.label}, {ranked.ratio:.2f} x"
+    for seconds, ranked in findings.by_length:
+        yield f"a recording of {seconds} s: {ranked.candidate.label}, {ranked.ratio:.2f} x"
 
 
 def print_plan(findings: Findings, console: Console) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from as2d_cli.decoding.plan import windows_of
 from as2d_cli.errors import As2dError
 
 __all__ = [
@@ -16,7 +18,7 @@ __all__ = [
     "Tracer",
     "WindowTrace",
     "as_json",
-    "in_pieces",
+    "of_length",
     "perfect",
     "read_traces",
     "recordings_from_json",
@@ -26,6 +28,9 @@ __all__ = [
 ]
 
 FORMAT = "as2d-alignment-1"
+
+_NEAREST = 16
+"""Windows that stand for all of about their length: enough for chance to even out."""
 
 _SHIPPED = Path(__file__).with_name("alignments.json")
 
@@ -84,13 +89,18 @@ Recordings = Sequence[Sequence[WindowTrace]]
 """The windows of each recording."""
 
 
-def in_pieces(recordings: Recordings, windows: int) -> Recordings:
-    """The same audio as recordings of so many windows each; what is left over is left out, unless
-    it is all there is.
+def of_length(recordings: Recordings, seconds: float) -> Recordings:
+    """Windows of the same audio as recordings of about so many seconds each: what drafts are worth
+    depends on how much is said in a window, and on how many windows there are. What is left over
+    is left out, unless it is all there is.
     """
+    count = windows_of(seconds)
+    wanted = max(1.0, seconds / count)
     found = [window for recording in recordings for window in recording]
-    pieces = [found[first : first + windows] for first in range(0, len(found), windows)]
-    return [piece for piece in pieces if len(piece) == windows] or pieces
+    near = sorted(found, key=lambda window: abs(math.log(max(1.0, window.seconds) / wanted)))
+    near = near[: max(_NEAREST, count)]
+    pieces = [near[first : first + count] for first in range(0, len(near), count)]
+    return [piece for piece in pieces if len(piece) == count] or pieces
 
 
 def shipped(target: str, drafter: str | None) -> Recordings:

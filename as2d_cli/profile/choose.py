@@ -13,19 +13,20 @@ from as2d_cli.decoding.plan import (
     PlanRequest,
     make_plan,
     named_cores,
+    rounded,
     this_machine,
     windows_of,
 )
 from as2d_cli.errors import As2dError
-from as2d_cli.profile.alignment import in_pieces
+from as2d_cli.profile.alignment import of_length
 from as2d_cli.profile.costs import CostModel
 from as2d_cli.profile.planner import Candidate, Ranked, best, candidates, rank
 from as2d_cli.profile.profiles import BundleFolder, Profile, Profiles, Where, key_of
 
 __all__ = ["BundleStore", "fitting", "plan_by_profile", "plan_with"]
 
-_FEW = 5
-"""Windows from which on a recording counts as long."""
+_LENGTHS = (240.0, 120.0, 90.0, 60.0, 45.0, 30.0, 25.0, 20.0, 15.0, 12.0, 8.0, 4.0, 0.0)
+"""Seconds of a recording that it is looked at for whether drafts pay."""
 
 
 class BundleStore(Protocol):
@@ -70,7 +71,7 @@ def plan_with(profile: Profile, request: PlanRequest, machine: Machine) -> Plan:
     entries = list(candidates([costs]))
     if request.seconds is not None:
         count = windows_of(request.seconds)
-        recordings = in_pieces(recordings, count)
+        recordings = of_length(recordings, rounded(request.seconds))
         if request.method == "auto" and request.windows is None:
             # A batch of more than there are is the same as of these.
             entries = [entry for entry in entries if entry.windows <= count]
@@ -85,7 +86,7 @@ def plan_with(profile: Profile, request: PlanRequest, machine: Machine) -> Plan:
     plan = replace(chosen.candidate.plan(_why(costs, chosen)), pin=ruled.pin)
     if request.method != "auto" or request.seconds is not None or plan.method != "as2d":
         return plan
-    return replace(plan, least_windows=_least_windows(chosen.candidate, profile))
+    return replace(plan, least_seconds=_least_seconds(chosen.candidate, profile))
 
 
 def fitting(request: PlanRequest, machine: Machine) -> Callable[[Candidate], bool]:
@@ -116,19 +117,21 @@ def fitting(request: PlanRequest, machine: Machine) -> Callable[[Candidate], boo
     return fits
 
 
-def _least_windows(chosen: Candidate, profile: Profile) -> int:
-    """How many windows a recording must have for drafts to gain anything on it.
+def _least_seconds(chosen: Candidate, profile: Profile) -> float:
+    """How long a recording must be for drafts to gain anything on it.
 
     Against the target on the same cores while the drafter rests: the lanes are shared out before a
     recording's length is known.
     """
     alone = replace(chosen, method="target", budget=0, windows=1)
-    for windows in range(1, _FEW):
-        recordings = in_pieces(profile.recordings(), windows)
+    least = _LENGTHS[0]
+    for seconds in _LENGTHS:
+        recordings = of_length(profile.recordings(), seconds)
         ranking = rank([chosen, alone], {None: recordings, chosen.drafter: recordings})
-        if best(ranking).candidate is chosen:
-            return windows
-    return _FEW
+        if best(ranking).candidate is not chosen:
+            break
+        least = seconds
+    return least
 
 
 def _profile(

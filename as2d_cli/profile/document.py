@@ -21,9 +21,9 @@ def document(findings: Findings) -> dict[str, Any]:
         "windows": findings.windows,
         "ranking": [_ranked(ranked) for ranked in findings.ranking],
         "chosen": _ranked(findings.chosen),
-        "by_windows": [
-            {"windows": windows, "chosen": _ranked(chosen)}
-            for windows, chosen in findings.by_windows
+        "by_length": [
+            {"seconds": seconds, "chosen": _ranked(chosen)}
+            for seconds, chosen in findings.by_length
         ],
         "reasons": list(findings.reasons),
     }

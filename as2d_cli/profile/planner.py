@@ -18,7 +18,7 @@ __all__ = ["BUDGETS", "Candidate", "Ranked", "best", "candidates", "rank", "reas
 BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
 """Candidates in a verify step."""
 
-_BATCHES = (2, 3, 4, 6)
+_BATCHES = (2, 3, 4, 6, 8)
 """Windows decoded at a time, without drafts."""
 
 _DRAFTED_BATCHES = (1, 2, 3)

@@ -16,7 +16,7 @@ from as2d_cli.catalog import Bundle, Catalogue
 from as2d_cli.decoding import Engine, Plan
 from as2d_cli.decoding.plan import Machine, PlanRequest, this_machine
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.profile.alignment import Recordings, in_pieces, perfect, read_traces, trace_of
+from as2d_cli.profile.alignment import Recordings, of_length, perfect, read_traces, trace_of
 from as2d_cli.profile.choose import fitting
 from as2d_cli.profile.costs import CostModel
 from as2d_cli.profile.fit import Heard
@@ -32,8 +32,8 @@ from as2d_cli.text.whisper_prompt import prompt
 
 __all__ = ["Findings", "ProfileRequest", "Site", "ranked", "run_profile", "spoken"]
 
-_LENGTHS = (1, 2, 4, 8)
-"""Windows of recordings that a plan is told for."""
+_LENGTHS = (5, 10, 20, 30, 60, 240)
+"""Seconds of recordings that a plan is told for."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Findings:
         chosen: the plan that won.
         reasons: why, in sentences.
         windows: of speech, that the plans were compared on.
-        by_windows: the plan that wins on recordings of so many windows each.
+        by_length: the plan that wins on recordings of so many seconds each.
         file: where it is kept, or None.
     """
 
@@ -73,7 +73,7 @@ class Findings:
     chosen: Ranked
     reasons: Sequence[str]
     windows: int
-    by_windows: Sequence[tuple[int, Ranked]] = ()
+    by_length: Sequence[tuple[int, Ranked]] = ()
     file: Path | None = None
 
     def plan(self) -> Plan:
@@ -153,8 +153,8 @@ def run_profile(
     }
     models = [p.costs for p in (profile, *others)]
     findings = ranked(models, found_by, machine)
-    lengths = [(windows, _chosen_for(windows, models, found_by, machine)) for windows in _LENGTHS]
-    return replace(findings, by_windows=lengths, file=file)
+    lengths = [(seconds, _chosen_for(seconds, models, found_by, machine)) for seconds in _LENGTHS]
+    return replace(findings, by_length=lengths, file=file)
 
 
 def ranked(
@@ -175,13 +175,13 @@ def ranked(
 
 
 def _chosen_for(
-    windows: int,
+    seconds: int,
     models: Sequence[CostModel],
     recordings: Mapping[str | None, Recordings],
     machine: Machine,
 ) -> Ranked:
-    """What wins on recordings of so many windows."""
-    pieces = {drafter: in_pieces(found, windows) for drafter, found in recordings.items()}
+    """What wins on recordings of so many seconds."""
+    pieces = {drafter: of_length(found, seconds) for drafter, found in recordings.items()}
     return ranked(models, pieces, machine).chosen
 
 

@@ -14,6 +14,7 @@ from as2d_cli.decoding.plan import (
     Plan,
     PlanRequest,
     machine_of,
+    rounded,
     this_machine,
     windows_of,
 )
@@ -262,17 +263,23 @@ def test_hybrid_cores_of_one_and_of_two_threads(tmp_path: Path) -> None:
     assert machine.siblings == (1, 3)
 
 
-def test_a_head_has_nothing_to_gain_on_one_window_where_cores_are_few() -> None:
+def test_a_head_has_nothing_to_gain_on_a_few_words_where_cores_are_few() -> None:
     head = PlanRequest(shares_encoder=True)
     plan = make_plan_of(head, TWO)
     assert (plan.method, plan.windows) == ("as2d", 3)
-    assert not plan.drafts(30) and plan.drafts(31) and plan.drafts(None)
-    one = make_plan_of(replace(head, seconds=30), TWO)
+    assert not plan.drafts(11) and plan.drafts(12) and plan.drafts(None)
+    one = make_plan_of(replace(head, seconds=11), TWO)
     assert (one.method, one.target_cores) == ("target", (0, 1))
-    assert make_plan_of(replace(head, seconds=31), TWO).method == "as2d"
+    assert make_plan_of(replace(head, seconds=12), TWO).method == "as2d"
     assert make_plan_of(replace(head, seconds=5), LAPTOP).method == "as2d"
     forced = make_plan_of(replace(head, method="as2d", seconds=5), TWO)
     assert forced.method == "as2d" and forced.drafts(5), "who asks for drafts gets them"
+
+
+def test_lengths_of_which_plans_are_made_are_few() -> None:
+    assert [rounded(seconds) for seconds in (0.2, 11.4, 11.6, 119.4, 120, 121, 3600)] == [
+        *(0, 11, 12, 119, 120, 150, 3600)
+    ]
 
 
 def test_windows_of_a_recording() -> None:

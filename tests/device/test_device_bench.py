@@ -132,7 +132,7 @@ def test_each_plan_is_a_contender_there_and_one_row_here(
 
     monkeypatch.setattr("as2d_cli.device.known.make_plan", planned)
     write_wav(bench.folder / "other.wav", tone(3))
-    monkeypatch.setattr("as2d_cli.bench.planned.windows_of", lambda seconds: seconds)
+    monkeypatch.setattr("as2d_cli.bench.planned.rounded", lambda seconds: seconds)
     told = [
         *(verified(contender, unit, SAYS) for contender, unit in ((0, 0), (1, 0), (2, 0))),
         *(verified(contender, unit, SAYS) for contender, unit in ((0, 1), (1, 1), (3, 1))),

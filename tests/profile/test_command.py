@@ -81,14 +81,12 @@ def test_a_gain_that_noise_could_have_made_is_shown_as_such() -> None:
 
 
 def test_plans_for_recordings_of_a_known_length_are_told() -> None:
-    told = replace(findings(), by_windows=[(1, findings().chosen), (8, findings().chosen)])
+    told = replace(findings(), by_length=[(5, findings().chosen), (240, findings().chosen)])
     text = printed(told)
-    assert re.search(
-        r"a recording of 1 window: as2d x \d+.*, 3\.\d\d x\na recording of 8 win", text
-    )
+    assert re.search(r"a recording of 5 s: as2d x \d+.*, 3\.\d\d x\na recording of 240 s", text)
     whole = document(told)
-    assert [entry["windows"] for entry in whole["by_windows"]] == [1, 8]
-    assert whole["by_windows"][0]["chosen"]["least_ratio"] > 1
+    assert [entry["seconds"] for entry in whole["by_length"]] == [5, 240]
+    assert whole["by_length"][0]["chosen"]["least_ratio"] > 1
 
 
 def test_noise_is_admitted() -> None:
@@ -180,7 +178,7 @@ def test_plan_options_reach_the_plan(clip: str) -> None:
 
 def test_a_recording_too_short_for_drafts_is_the_targets_alone(clip: str, tmp_path: Path) -> None:
     write_wav(tmp_path / "long.wav", tone(65))
-    script = Script(least_windows=2)
+    script = Script(least_seconds=12)
     ran = run_cli("transcribe", clip, "long.wav", "--output", "out/", script=script)
     assert ran.status == 0, ran.stderr
     assert [entry for entry in script.log if entry[0] == "start"] == [

@@ -9,7 +9,7 @@ import pytest
 
 from as2d_cli.decoding.plan import Machine, PlanRequest
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.profile.alignment import Recordings, in_pieces, perfect
+from as2d_cli.profile.alignment import Recordings, of_length, perfect
 from as2d_cli.profile.choose import plan_by_profile, plan_with
 from as2d_cli.profile.costs import CostModel, LaneCosts
 from as2d_cli.profile.layouts import layouts
@@ -154,19 +154,40 @@ def test_a_head_has_nothing_to_do_ahead_where_there_is_one_window() -> None:
     request = PlanRequest(drafter="x", shares_encoder=True)
     plan = plan_with(profile, request, TWO)
     assert plan.method == "as2d"
-    assert plan.least_windows > 1
-    assert not plan.drafts(20) and plan.drafts(30 * plan.least_windows) and plan.drafts(None)
+    assert 30 < plan.least_seconds < 240
+    assert not plan.drafts(20) and plan.drafts(plan.least_seconds) and plan.drafts(None)
     alone = plan_with(profile, replace(request, seconds=20), TWO)
-    assert (alone.method, alone.least_windows) == ("target", 1)
+    assert (alone.method, alone.least_seconds) == ("target", 0)
     forced = plan_with(profile, replace(request, method="as2d"), TWO)
     assert forced.drafts(1), "who asks for drafts gets them"
 
 
-def test_audio_is_cut_into_recordings_of_so_many_windows() -> None:
-    first, second, third = (perfect(10, n) for n in (1, 2, 3))
-    assert in_pieces([[first], [second, third]], 2) == [[first, second]]
-    assert in_pieces([[first], [second, third]], 1) == [[first], [second], [third]]
-    assert in_pieces([[first], [second, third]], 9) == [[first, second, third]]
+def test_plans_for_a_length_look_at_windows_of_about_that_length() -> None:
+    brief, long = [perfect(4, n) for n in range(16)], [perfect(28, n) for n in range(16)]
+    audio = [brief, long]
+    assert of_length(audio, 5) == [[window] for window in brief]
+    assert of_length(audio, 20) == [[window] for window in long]
+    assert of_length(audio, 55) == [long[first : first + 2] for first in range(0, 16, 2)]
+    assert of_length(audio, 8) == of_length(audio, 5), "windows of 4 seconds are the nearest"
+    assert of_length(audio, 16 * 30) == [long]
+    assert of_length([long[:3]], 120) == [long[:3]], "all there is"
+
+
+def test_drafts_are_for_recordings_that_are_long_enough_for_them() -> None:
+    """A short window is said before the drafter is ahead."""
+    brief = [[perfect(4, 6)]] * 16
+    long = [[perfect(28, 90)]] * 16
+    profile = Profile(
+        costs(token=0.002, draft_encode=0.1, slower=1.3, shares_encoder=True), [*brief, *long]
+    )
+    plan = plan_with(profile, PlanRequest(drafter="x"), TWO)
+    assert plan.method == "as2d"
+    assert 4 < plan.least_seconds <= 30
+    methods = {
+        seconds: plan_with(profile, PlanRequest(drafter="x", seconds=seconds), TWO).method
+        for seconds in (4, 28)
+    }
+    assert methods == {4: "target", 28: "as2d"}
 
 
 def test_lanes_that_lend_nothing_are_compared_and_never_chosen_by_pinned_threads() -> None:
