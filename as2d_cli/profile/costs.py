@@ -69,7 +69,7 @@ class TargetCosts:
     step_spread: Spread = _EXACT
     window_most: float = 0.0
 
-    def step(self, rows: int, windows: int = 1) -> float:
+    def step(self, rows: float, windows: int = 1) -> float:
         """Seconds of a forward. Between two measured numbers of rows it is a straight line; below
         the first its own figure, and beyond the last the line goes on, but never down: on a noisy
         machine a larger step may have seemed the cheaper one. As `CostCurve` of the engine.
@@ -89,7 +89,7 @@ class TargetCosts:
             return replace(self, window=max(self.window, self.window_most))
         return self
 
-    def _table(self, rows: int) -> float:
+    def _table(self, rows: float) -> float:
         counts, seconds = self._points
         if len(counts) == 1 or rows <= counts[0]:
             return seconds[0]

@@ -6,10 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from as2d_cli.profile.alignment import perfect
 from as2d_cli.profile.costs import CostModel, LaneCosts, TargetCosts
-from as2d_cli.profile.simulate import Setup, simulate
-from as2d_cli.profile.spread import spread_of
+from as2d_cli.profile.spread import spread_of, undisturbed
 
 __all__ = ["BATCH", "Heard", "fitted"]
 
@@ -36,7 +34,6 @@ def fitted(
     costs: CostModel,
     runs: Sequence[Heard],
     batches: Sequence[Heard],
-    audio: float,
     noise: float = 0.0,
 ) -> CostModel:
     """Makes the costs those of a run, by runs of the target alone on the first of the lanes.
@@ -46,36 +43,43 @@ def fitted(
 
     Args:
         runs, batches: of one window, and of several at a time, all the same.
-        audio: seconds of a window.
         noise: see `spread_of`.
     """
     alone = costs.lanes[0].alone
-    step = statistics.median(run.seconds["decode"] / max(run.steps, 1) for run in runs)
+    step = undisturbed(run.seconds["decode"] / max(run.steps, 1) for run in runs)
     scale = step / alone.step(1)
-    rest = statistics.median(
+    rest = undisturbed(
         run.seconds["wall"] - run.seconds["encode"] - run.seconds["decode"] - run.seconds["prompt"]
         for run in runs
     )
     lanes = tuple(_changed(lane, scale, 0.0, 0.0) for lane in costs.lanes)
     costs = replace(costs, lanes=lanes, window=max(0.0, rest))
-    window = perfect(audio, len(runs[0].texts[0]))
-    without, with_one = (
-        simulate(
-            [window] * len(batches[0].texts),
-            Setup(0, BATCH),
-            costs,
-            _changed(lanes[0], 1, more, more),
-        ).seconds
-        for more in (0.0, 1.0)
-    )
-    walls = [run.seconds["wall"] for run in batches]
-    wall = statistics.median(walls)
-    # If the batch took as long as it may have, all of that is its windows' doing.
-    more, most = (
-        max(0.0, (taken - without) / (with_one - without)) if with_one > without else 0.0
-        for taken in (wall, wall * spread_of(walls, noise).high)
-    )
+    more, most = _further_windows(costs.lanes[0].alone, batches, noise)
     return replace(costs, lanes=tuple(_changed(lane, 1.0, more, most) for lane in lanes))
+
+
+def _further_windows(
+    alone: TargetCosts, batches: Sequence[Heard], noise: float
+) -> tuple[float, float]:
+    """What each further window adds to a step beyond its rows, and what that may be at the most.
+
+    Of the forwards only: what the encoder takes differs more from run to run than all of this.
+    """
+    steps, windows = [], []
+    for run in batches:
+        steps.append(run.seconds["decode"] / max(run.steps, 1))
+        # One token of each window that is not done; the first comes with the prompt, and the end
+        # is a token, too.
+        windows.append(sum(map(len, run.texts)) / max(run.steps, 1))
+    together = statistics.fmean(windows)
+    if together <= 1:
+        return 0.0, 0.0
+    taken = undisturbed(steps)
+    more, most = (
+        max(0.0, (seconds - alone.step(together)) / (together - 1))
+        for seconds in (taken, taken * spread_of(steps, noise).high)
+    )
+    return more, most
 
 
 def _changed(lane: LaneCosts, scale: float, window: float, window_most: float) -> LaneCosts:

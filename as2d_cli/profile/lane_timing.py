@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from as2d_cli.profile.costs import DraftCosts, LaneCosts, Line, TargetCosts
 from as2d_cli.profile.layouts import Layout
-from as2d_cli.profile.spread import Spread, relative_deviation, spread_of
+from as2d_cli.profile.spread import Spread, relative_deviation, spread_of, undisturbed
 from as2d_cli.profile.visit import TargetTimes, TimedDraft, Visit
 
 __all__ = ["LaneTiming"]
@@ -33,6 +33,11 @@ class LaneTiming:
         self._alone, self._own, self._beside = _Target(), _Target(), _Target()
         self._rest, self._work = _Draft(), _Draft()
 
+    @property
+    def cores(self) -> frozenset[int]:
+        """Of both lanes."""
+        return frozenset(self.layout[0] + self.layout[1])
+
     def add(self, visit: Visit) -> None:
         """One visit more."""
         self._alone.add(visit.alone)
@@ -49,14 +54,17 @@ class LaneTiming:
             self._work.add(draft)
         self.visits += 1
 
-    def costs(self, noise: float) -> LaneCosts:
+    def costs(self, noise: float, alike: Iterable[LaneTiming] = ()) -> LaneCosts:
         """What came of it.
 
         Args:
             noise: see `spread_of`.
+            alike: what was timed of other ways to share the same cores: while the draft lane rests
+                and lends its own, the target's work is the same in all of them.
         """
         target, draft = self.layout
-        alone = self._alone.costs(self._alone.encoder(), noise)
+        together = self._alone.with_others(other._alone for other in alike)
+        alone = together.costs(together.encoder(), noise)
         lane = LaneCosts(target, draft, alone)
         if not draft:
             return lane
@@ -107,6 +115,14 @@ class _Target:
         """Seconds by rows, of one visit."""
         self._visits.append(steps)
 
+    def with_others(self, others: Iterable[_Target]) -> _Target:
+        """All that was timed of the same work."""
+        whole = _Target()
+        for part in (self, *others):
+            whole.encode += part.encode
+            whole._visits += part._visits
+        return whole
+
     def costs(self, encode: Line, noise: float) -> TargetCosts:
         """`encode`: what was made of the passes of the encoder."""
         levels = [seconds / encode(audio) for audio, seconds in self.encode]
@@ -122,12 +138,12 @@ class _Target:
 
     def encode_level(self, other: Line) -> float:
         """How many times as long as `other` the encoder takes."""
-        return statistics.median(seconds / other(audio) for audio, seconds in self.encode)
+        return undisturbed(seconds / other(audio) for audio, seconds in self.encode)
 
     def steps(self) -> dict[int, float]:
-        """Medians of all samples."""
+        """By rows, of the samples of all visits."""
         return {
-            rows: statistics.median(s for visit in self._visits for s in visit[rows])
+            rows: undisturbed(s for visit in self._visits for s in visit[rows])
             for rows in self._visits[0]
         }
 
@@ -140,7 +156,7 @@ class _Target:
             return []
         steps = self.steps()
         return [
-            statistics.median(statistics.median(visit[rows]) / steps[rows] for rows in steps)
+            statistics.median(undisturbed(visit[rows]) / steps[rows] for rows in steps)
             for visit in self._visits
         ]
 
@@ -174,7 +190,7 @@ class _Draft:
         levels = [s / line(audio) if line(audio) else 1.0 for audio, s in self._encode]
         return DraftCosts(
             line,
-            statistics.median(self.tokens),
+            undisturbed(self.tokens),
             spread_of(levels, noise, fitted=len(by_audio)),
             spread_of(self.tokens, noise),
         )
@@ -182,4 +198,4 @@ class _Draft:
 
 def _line(seconds: Mapping[float, Sequence[float]]) -> Line:
     """By seconds of audio."""
-    return Line.through({audio: statistics.median(taken) for audio, taken in seconds.items()})
+    return Line.through({audio: undisturbed(taken) for audio, taken in seconds.items()})

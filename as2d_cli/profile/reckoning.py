@@ -60,11 +60,15 @@ class Reckoning:
             pair: all of the costs that was not timed here.
         """
         noise, repeats = self._noise()
-        lanes = tuple(lane.costs(noise) for lane in self.lanes)
+        lanes = tuple(lane.costs(noise, self._alike(lane)) for lane in self.lanes)
         costs = replace(pair, lanes=lanes, noise=repeats)
-        costs = fitted(costs, self.runs, self.batches, self._audio, noise)
+        costs = fitted(costs, self.runs, self.batches, noise)
         draft = next((lane.draft for lane in self.lanes if lane.draft), ())
         return Measured(costs, self.runs[0].texts[0], draft)
+
+    def _alike(self, lane: LaneTiming) -> list[LaneTiming]:
+        """The others that share the same cores out."""
+        return [other for other in self.lanes if other is not lane and other.cores == lane.cores]
 
     def _noise(self) -> tuple[float, float]:
         """How far rounds are off, and repeats within one."""

@@ -7,7 +7,14 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["MEDIAN_ERROR", "Spread", "relative_deviation", "spread_of", "typical_noise"]
+__all__ = [
+    "MEDIAN_ERROR",
+    "Spread",
+    "relative_deviation",
+    "spread_of",
+    "typical_noise",
+    "undisturbed",
+]
 
 _MAD = 1.4826
 """Makes a median deviation one that is comparable with a standard deviation."""
@@ -31,8 +38,21 @@ class Spread:
     high: float = 1.0
 
 
+def undisturbed(samples: Iterable[float]) -> float:
+    """What work takes by itself: the lower quartile of its `samples`.
+
+    What else a machine does, or the machines beside a virtual one do, makes it longer and never
+    shorter, often for more than half of the time; a single sample below all others is chance, too.
+    """
+    ordered = sorted(samples)
+    place = (len(ordered) - 1) / 4
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
 def spread_of(rounds: Sequence[float], noise: float, fitted: int = 1) -> Spread:
-    """The bounds of the median of `rounds`.
+    """The bounds of what is made of `rounds`.
 
     Args:
         rounds: what each round said of one cost, as shares of the median or in its unit.

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from as2d_cli.profile.alignment import perfect
 from as2d_cli.profile.fit import Heard
 from as2d_cli.profile.layouts import Layout
 from as2d_cli.profile.measure import Effort, Subject, measure
 from as2d_cli.profile.reckoning import Measured
 from as2d_cli.profile.room import Room
-from as2d_cli.profile.simulate import Setup, simulate
 from as2d_cli.profile.spread import Spread
 
 STEP, ENCODE, TOKEN, DRAFT_ENCODE = 0.005, 0.2, 0.003, 0.05
@@ -85,7 +83,7 @@ class FakeEngine:
         return {"steps": steps, "drafts": [_draft(slow)] * 3 + [stopped]}
 
 
-def _step(rows: int) -> float:
+def _step(rows: float) -> float:
     return STEP + 0.0005 * (rows - 1)
 
 
@@ -132,8 +130,12 @@ def run(
 
     def hear(engine: FakeEngine, windows: Sequence[Any], batch: int) -> Heard:
         steps = len(TEXT)
-        if batch > 1:  # three steps of 7 ms a token, for the four windows
-            return Heard([TEXT] * len(windows), 3 * steps, {"wall": 4 * 0.25 + 3 * steps * 0.007})
+        if batch > 1:  # half of them at a time, each further one of which costs 2 ms a step
+            together = batch / 2
+            count = round(len(windows) * steps / together)
+            decode = count * (0.8 * _step(together) + 0.002 * (together - 1))
+            seconds = {"decode": decode, "encode": 9.0, "wall": 9.0 + decode}
+            return Heard([TEXT] * len(windows), count, seconds)
         decode = steps * STEP * 0.8
         seconds = {"encode": 0.21, "prompt": 0.01, "decode": decode, "wall": 0.25 + decode}
         return Heard([TEXT], steps, seconds)
@@ -155,7 +157,9 @@ def test_what_is_measured_becomes_costs() -> None:
     assert whole.alone.encode(20) == pytest.approx(ENCODE + 0.020)
     # The forwards of a run are what counts: the table is made to fit them.
     assert whole.alone.step(1) == pytest.approx(0.8 * STEP)
-    assert whole.alone.step(9) == pytest.approx(0.8 * _step(9)), "the median is not disturbed"
+    assert whole.alone.step(9) == pytest.approx(0.8 * _step(9)), (
+        "the one that was disturbed counts for nothing"
+    )
     assert whole.own is None and whole.beside is None and whole.draft is None
     assert split.own is not None and split.beside is not None
     assert split.own.step(4) == pytest.approx(0.8 * OWN * _step(4))
@@ -167,14 +171,22 @@ def test_what_is_measured_becomes_costs() -> None:
     assert split.draft_beside.encode(11) == pytest.approx(DRAFT_ENCODE * BESIDE)
 
 
+def test_the_same_cores_cost_the_same_however_they_are_shared() -> None:
+    """A split whose draft lane rests has all cores, as the whole: what was timed of one counts for
+    both, and neither is the cheaper for having been measured in better moments.
+    """
+    found, _, _ = run([WHOLE, SPLIT], seconds=0.5, drift=lambda visits: 1.0 + visits % 3)
+    whole, split = found.costs.lanes
+    assert split.alone == whole.alone
+
+
 def test_a_run_of_several_windows_tells_what_one_more_costs() -> None:
     found, _, _ = run([WHOLE])
     costs = found.costs
     assert costs.window == pytest.approx(0.03), "wall time that is no encoder, prompt or step"
     lane = costs.lanes[0]
-    predicted = simulate([perfect(11, len(TEXT))] * 4, Setup(0, 4), costs, lane).seconds
-    assert lane.alone.window > 0
-    assert predicted == pytest.approx(4 * 0.25 + 90 * 0.007, rel=0.01)
+    assert lane.alone.window == pytest.approx(0.002)
+    assert lane.alone.step(2, 2) == pytest.approx(0.8 * _step(2) + 0.002)
 
 
 def test_the_clip_and_its_draft_are_handed_on() -> None:
@@ -214,7 +226,7 @@ def test_what_drifts_meets_all_layouts_alike() -> None:
 
     found, _, _ = run(layouts, seconds=0.2, drafter=None, drift=drift, room=ROOMY)
     whole, one = found.costs.lanes
-    assert one.alone.step(9) / whole.alone.step(9) == pytest.approx(OWN, rel=0.05)
+    assert one.alone.step(9) / whole.alone.step(9) == pytest.approx(OWN, rel=0.1)
     assert whole.alone.step_spread.high > 1.05, "and is seen in the spread of each"
     apart, _, _ = run(layouts, seconds=0.2, drafter=None, drift=drift, room=CRAMPED)
     whole, one = apart.costs.lanes

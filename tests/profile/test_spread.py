@@ -7,12 +7,25 @@ import statistics
 
 import pytest
 
-from as2d_cli.profile.spread import Spread, relative_deviation, spread_of, typical_noise
+from as2d_cli.profile.spread import (
+    Spread,
+    relative_deviation,
+    spread_of,
+    typical_noise,
+    undisturbed,
+)
 
 
 def test_rounds_that_agree_have_no_spread() -> None:
     assert spread_of([2.0, 2.0, 2.0], 0.0) == Spread(1.0, 1.0)
     assert typical_noise([[2.0, 2.0], [3.0, 3.0, 3.0]]) == 0.0
+
+
+def test_what_disturbs_only_adds() -> None:
+    assert undisturbed([2.0]) == 2.0
+    assert undisturbed([3.0, 1.0]) == 1.5
+    assert undisturbed([1.0, 1.01, 1.02, 1.5, 1.9]) == 1.01, "more than half may be disturbed"
+    assert undisturbed([0.5, 1.0, 1.0, 1.0, 1.0, 1.0]) == 1.0, "one sample is chance"
 
 
 def test_few_rounds_are_no_surer_than_rounds_are_elsewhere() -> None:
