@@ -27,6 +27,14 @@ _CLOSE = 0.01
 """Plans that differ by less are one for all that a simulation can tell: the simpler is taken."""
 
 
+_SURE = 1.1
+"""What drafts must gain at the least. Two lanes get in each other's way, and on a shared machine how
+much is another thing from one minute to the next: of two virtual cores that are threads of one for a
+while, each is half as fast, which the target alone does not feel as much. Gains of less came out as
+losses as often as not.
+"""
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A plan that could be made.
@@ -147,14 +155,20 @@ def rank(entries: Iterable[Candidate], recordings: Mapping[str | None, Recording
 def best(ranking: Sequence[Ranked]) -> Ranked:
     """The first whose gain over the target alone is sure, or the simplest of those as good as it.
 
-    A gain that the measurements' own spread could have made is none. Where the target alone is not
+    A gain that the measurements' own spread could have made is none, nor one of drafts that is
+    below `_SURE`. Where the target alone is not
     among them, nothing is held against it.
     """
     alone = any(r.candidate.method == "target" for r in ranking)
-    able = [r for r in ranking if not alone or r.candidate.method == "target" or r.least > 1]
+    able = [r for r in ranking if not alone or _sure(r)]
     first = able[0]
     as_good = [r for r in able if r.tokens_per_second >= (1 - _CLOSE) * first.tokens_per_second]
     return min(as_good, key=lambda r: (r.candidate.method != "target", -r.tokens_per_second))
+
+
+def _sure(ranked: Ranked) -> bool:
+    method = ranked.candidate.method
+    return method == "target" or ranked.least > (_SURE if method == "as2d" else 1.0)
 
 
 def reasons(ranking: Sequence[Ranked], chosen: Ranked) -> list[str]:
@@ -164,7 +178,7 @@ def reasons(ranking: Sequence[Ranked], chosen: Ranked) -> list[str]:
         f"{chosen.tokens_per_second:.0f} tokens/s"
     ]
     unsure = ranking[0]
-    if unsure.ratio > chosen.ratio and unsure.least <= 1:
+    if unsure.ratio > chosen.ratio and not _sure(unsure):
         lines.append(
             f"{unsure.candidate.label} might be {_times(unsure.ratio)} the target alone, but by "
             f"the spread of what was measured perhaps only {unsure.least:.2f} x: no sure gain"
