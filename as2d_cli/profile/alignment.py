@@ -18,6 +18,7 @@ __all__ = [
     "Tracer",
     "WindowTrace",
     "as_json",
+    "of_any_length",
     "of_length",
     "perfect",
     "read_traces",
@@ -29,8 +30,11 @@ __all__ = [
 
 FORMAT = "as2d-alignment-1"
 
-_NEAREST = 16
+_NEAREST = 12
 """Windows that stand for all of about their length: enough for chance to even out."""
+
+_ENOUGH = 32
+"""Windows that stand for all: a plan is made before a run begins, and must not keep it waiting."""
 
 _SHIPPED = Path(__file__).with_name("alignments.json")
 
@@ -101,6 +105,13 @@ def of_length(recordings: Recordings, seconds: float) -> Recordings:
     near = near[: max(_NEAREST, count)]
     pieces = [near[first : first + count] for first in range(0, len(near), count)]
     return [piece for piece in pieces if len(piece) == count] or pieces
+
+
+def of_any_length(recordings: Recordings) -> Recordings:
+    """So many of them, evenly spread, that they have some `_ENOUGH` windows."""
+    windows = sum(map(len, recordings))
+    every = max(1, round(windows / _ENOUGH))
+    return recordings[::every]
 
 
 def shipped(target: str, drafter: str | None) -> Recordings:

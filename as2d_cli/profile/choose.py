@@ -18,7 +18,7 @@ from as2d_cli.decoding.plan import (
     windows_of,
 )
 from as2d_cli.errors import As2dError
-from as2d_cli.profile.alignment import of_length
+from as2d_cli.profile.alignment import of_any_length, of_length
 from as2d_cli.profile.costs import CostModel
 from as2d_cli.profile.planner import Candidate, Ranked, best, candidates, rank
 from as2d_cli.profile.profiles import BundleFolder, Profile, Profiles, Where, key_of
@@ -75,6 +75,8 @@ def plan_with(profile: Profile, request: PlanRequest, machine: Machine) -> Plan:
         if request.method == "auto" and request.windows is None:
             # A batch of more than there are is the same as of these.
             entries = [entry for entry in entries if entry.windows <= count]
+    else:
+        recordings = of_any_length(recordings)
     if not any(map(fits, entries)):
         return replace(ruled, why=f"{ruled.why}: nothing like it was measured")
     # The target alone is what all others are compared with, whether it was asked for or not.

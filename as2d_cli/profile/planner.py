@@ -15,7 +15,7 @@ from as2d_cli.profile.simulate import Outcome, Setup, simulate
 
 __all__ = ["BUDGETS", "Candidate", "Ranked", "best", "candidates", "rank", "reasons"]
 
-BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
+BUDGETS = (1, 2, 4, 6, 8, 12, 16)
 """Candidates in a verify step."""
 
 _BATCHES = (2, 3, 4, 6, 8)
@@ -28,10 +28,9 @@ _CLOSE = 0.01
 
 
 _SURE = 1.1
-"""What drafts must gain at the least. Two lanes get in each other's way, and on a shared machine how
-much is another thing from one minute to the next: of two virtual cores that are threads of one for a
-while, each is half as fast, which the target alone does not feel as much. Gains of less came out as
-losses as often as not.
+"""What drafts must gain at the least. Two lanes get in each other's way, and on a shared machine
+how much changes from one minute to the next: two virtual cores may be threads of one for a while,
+which the target alone feels less. Smaller gains came out as losses as often as not.
 """
 
 
@@ -94,8 +93,9 @@ class Ranked:
         outcome: over all recordings.
         ratio: throughput over that of the target alone on the cores that suit it best.
         slower: share of the recordings that take longer than with that.
-        least: `ratio` less what the spread of the measurements may make of it; where `ratio` is no
-            gain already, it is not worked out, and the same.
+        least: `ratio` less what the spread of the measurements may make of it, which is worked out
+            for the fastest of each method and lane; the others lose the same share. Where `ratio`
+            is no gain already, it is the same.
     """
 
     candidate: Candidate
@@ -146,18 +146,18 @@ def rank(entries: Iterable[Candidate], recordings: Mapping[str | None, Recording
             if len(base.runs) == len(runs):
                 late = [a.seconds > b.seconds for a, b in zip(runs, base.runs, strict=True)]
                 slower = statistics.fmean(late)
-            if ratio > 1:
-                least = _least(entry, runs, base, recordings)
-        ranked.append(Ranked(entry, pooled, ratio, slower, least))
-    return sorted(ranked, key=lambda r: -r.tokens_per_second)
+        ranked.append((Ranked(entry, pooled, ratio, slower, least), runs))
+    ranked.sort(key=lambda pair: -pair[0].tokens_per_second)
+    if base is None:
+        return [first for first, _ in ranked]
+    return list(_with_least(ranked, base, recordings))
 
 
 def best(ranking: Sequence[Ranked]) -> Ranked:
     """The first whose gain over the target alone is sure, or the simplest of those as good as it.
 
     A gain that the measurements' own spread could have made is none, nor one of drafts that is
-    below `_SURE`. Where the target alone is not
-    among them, nothing is held against it.
+    below `_SURE`. Where the target alone is not among them, nothing is held against it.
     """
     alone = any(r.candidate.method == "target" for r in ranking)
     able = [r for r in ranking if not alone or _sure(r)]
@@ -218,6 +218,23 @@ def reasons(ranking: Sequence[Ranked], chosen: Ranked) -> list[str]:
 def _runs(entry: Candidate, recordings: Mapping[str | None, Recordings]) -> list[Outcome]:
     known = recordings.get(entry.drafter) or recordings[None]
     return [simulate(windows, entry.setup(), entry.costs, entry.lane) for windows in known]
+
+
+def _with_least(
+    ranked: Iterable[tuple[Ranked, Sequence[Outcome]]],
+    base: _Base,
+    recordings: Mapping[str | None, Recordings],
+) -> Iterator[Ranked]:
+    """Fills in `least`, the fastest first."""
+    kept: dict[tuple[int, str], float] = {}
+    for one, runs in ranked:
+        if one.ratio <= 1:
+            yield one
+            continue
+        kind = id(one.candidate.lane), one.candidate.method
+        if kind not in kept:
+            kept[kind] = _least(one.candidate, runs, base, recordings) / one.ratio
+        yield replace(one, least=one.ratio * kept[kind])
 
 
 def _least(

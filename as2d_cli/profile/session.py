@@ -16,7 +16,14 @@ from as2d_cli.catalog import Bundle, Catalogue
 from as2d_cli.decoding import Engine, Plan
 from as2d_cli.decoding.plan import Machine, PlanRequest, this_machine
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.profile.alignment import Recordings, of_length, perfect, read_traces, trace_of
+from as2d_cli.profile.alignment import (
+    Recordings,
+    of_any_length,
+    of_length,
+    perfect,
+    read_traces,
+    trace_of,
+)
 from as2d_cli.profile.choose import fitting
 from as2d_cli.profile.costs import CostModel
 from as2d_cli.profile.fit import Heard
@@ -152,7 +159,8 @@ def run_profile(
         for p in (profile, *others)
     }
     models = [p.costs for p in (profile, *others)]
-    findings = ranked(models, found_by, machine)
+    anything = {drafter: of_any_length(found) for drafter, found in found_by.items()}
+    findings = ranked(models, anything, machine)
     lengths = [(seconds, _chosen_for(seconds, models, found_by, machine)) for seconds in _LENGTHS]
     return replace(findings, by_length=lengths, file=file)
 

@@ -9,7 +9,7 @@ import pytest
 
 from as2d_cli.decoding.plan import Machine, PlanRequest
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.profile.alignment import Recordings, of_length, perfect
+from as2d_cli.profile.alignment import Recordings, of_any_length, of_length, perfect
 from as2d_cli.profile.choose import plan_by_profile, plan_with
 from as2d_cli.profile.costs import CostModel, LaneCosts
 from as2d_cli.profile.layouts import layouts
@@ -165,12 +165,15 @@ def test_a_head_has_nothing_to_do_ahead_where_there_is_one_window() -> None:
 def test_plans_for_a_length_look_at_windows_of_about_that_length() -> None:
     brief, long = [perfect(4, n) for n in range(16)], [perfect(28, n) for n in range(16)]
     audio = [brief, long]
-    assert of_length(audio, 5) == [[window] for window in brief]
-    assert of_length(audio, 20) == [[window] for window in long]
-    assert of_length(audio, 55) == [long[first : first + 2] for first in range(0, 16, 2)]
+    assert of_length(audio, 5) == [[window] for window in brief[:12]]
+    assert of_length(audio, 20) == [[window] for window in long[:12]]
+    assert of_length(audio, 55) == [long[first : first + 2] for first in range(0, 12, 2)]
     assert of_length(audio, 8) == of_length(audio, 5), "windows of 4 seconds are the nearest"
     assert of_length(audio, 16 * 30) == [long]
     assert of_length([long[:3]], 120) == [long[:3]], "all there is"
+    assert of_any_length(audio) == audio
+    many = [[window] for window in brief] * 6
+    assert of_any_length(many) == many[::3], "a plan is made at once"
 
 
 def test_drafts_are_for_recordings_that_are_long_enough_for_them() -> None:
