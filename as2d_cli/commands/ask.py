@@ -33,9 +33,10 @@ from as2d_cli.output.answers import AnswerFormat
 if TYPE_CHECKING:
     from as2d_cli.output.renderer import Writer
     from as2d_cli.output.talk import Talk
+    from as2d_cli.tasks.ahead import Ahead
     from as2d_cli.tasks.asking import AskOptions
-    from as2d_cli.tasks.models import Backend, ModelRequest
-    from as2d_cli.tasks.transcript import Transcript
+    from as2d_cli.tasks.models import Backend, ModelRequest, Models
+    from as2d_cli.tasks.transcript import Monitor, Transcript
     from as2d_cli.tasks.transcription import TranscribeOptions
 
 __all__ = ["register"]
@@ -307,6 +308,7 @@ class _Job:
     ) -> int:
         """Asks about a file, or without one about the microphone; returns how much failed."""
         from as2d_cli.output.answers import answer_renderer
+        from as2d_cli.tasks.ahead import Ahead
         from as2d_cli.tasks.asking import ask, nothing_said
         from as2d_cli.tasks.models import check_answerer, default_backend, make_plan, open_models
 
@@ -320,14 +322,27 @@ class _Job:
                 if name is not None:
                     self._agree(name, backend, yes=yes)
             check_answerer(backend.ensure(self.llm.target, self.llm.offline))
-            transcript = self._hear(audio, excerpt, device, talk, backend)
-            if transcript is None:
-                return talk.failures
-            with contextlib.ExitStack() as stack:
+            if self.llm.drafter is not None and backend.to_fetch(self.llm.drafter):
+                with contextlib.suppress(As2dError):  # told when it is to be loaded
+                    backend.ensure(self.llm.drafter, self.llm.offline)
+
+            def opening(monitor: Monitor) -> AbstractContextManager[Models]:
+                return open_models(self.llm, plan, backend, monitor, check=check_answerer)
+
+            with Ahead(
+                opening,
+                self.options,
+                self.questions[0],
+                talk,
+                own_cores=(*plan.target_cores, *plan.draft_cores) if plan.pin else (),
+                cores=backend.cores(),
+            ) as ahead:
+                transcript = self._hear(audio, excerpt, device, ahead, backend)
+                if transcript is None:
+                    return talk.failures
                 models = None
                 if not nothing_said(transcript):
-                    opening = open_models(self.llm, plan, backend, talk, check=check_answerer)
-                    models = stack.enter_context(opening)
+                    models = ahead.models()
                     talk.info(f"answers: {models.target.id}, {plan.method}")
                 ask(
                     transcript,
@@ -336,6 +351,7 @@ class _Job:
                     self.options,
                     sink=answer_renderer(self.format, out, transcript=self.show_transcript),
                     monitor=talk,
+                    ahead=ahead.computed,
                 )
             return talk.failures
 
@@ -344,7 +360,7 @@ class _Job:
         audio: str | None,
         excerpt: tuple[float, float | None],
         device: str | None,
-        talk: Talk,
+        ahead: Ahead,
         backend: Backend,
     ) -> Transcript | None:
         from as2d_cli.tasks.asking import hear
@@ -365,7 +381,14 @@ class _Job:
                 microphone = Microphone(device, self.environment.sound)
                 source = Source(microphone.open, *excerpt, live=True)
                 stack.enter_context(instead_of_interruption(microphone.stop))
-            return hear(source, self.speech, self.listening, monitor=talk, backend=backend)
+            return hear(
+                source,
+                self.speech,
+                self.listening,
+                monitor=ahead.watcher,
+                backend=backend,
+                sink=ahead.listener,
+            )
 
     def _agree(self, name: str, backend: Backend, *, yes: bool) -> None:
         """Asks before much is fetched.

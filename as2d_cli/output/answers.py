@@ -178,6 +178,7 @@ def _asked(answers: Answers) -> dict[str, Any]:
         "system": answers.system,
         "temperature": answers.temperature,
         "seed": answers.seed,
+        "prompt_tokens_ahead": answers.prompt_tokens_ahead,
     }
 
 

@@ -51,6 +51,7 @@ class Answers:
         model: id of the one that answers, or None where there was nothing to ask about.
         drafter, method: of the answers; those of the speech stage are in `transcript`.
         system, temperature, seed: see `as2d_cli.tasks.prompting.AskOptions`.
+        prompt_tokens_ahead: of the first question's prompt, computed while the recording was heard.
         wall: seconds that answering took, all questions together.
     """
 
@@ -61,6 +62,7 @@ class Answers:
     system: str = ""
     temperature: float = 0.0
     seed: int = 0
+    prompt_tokens_ahead: int = 0
     answers: list[Answer] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     wall: float = 0.0

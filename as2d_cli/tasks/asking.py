@@ -29,11 +29,20 @@ from as2d_cli.decoding.events import (
     WindowFinished,
 )
 from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.tasks.ahead import shared
 from as2d_cli.tasks.answer import NO_SPEECH, Answer, Answers, AnswerSink
 from as2d_cli.tasks.models import Backend, ModelRequest, Models, RunFace
 from as2d_cli.tasks.prompting import AskOptions, Prompt, Prompter
 from as2d_cli.tasks.sources import Source
-from as2d_cli.tasks.transcript import Counters, Monitor, Progress, Segment, SourceInfo, Transcript
+from as2d_cli.tasks.transcript import (
+    Counters,
+    Monitor,
+    Progress,
+    Segment,
+    Sink,
+    SourceInfo,
+    Transcript,
+)
 from as2d_cli.tasks.transcription import TranscribeOptions, transcribe
 from as2d_cli.text.chat import Message
 from as2d_cli.text.question import about_part, from_notes
@@ -110,13 +119,19 @@ def hear(
     *,
     monitor: Monitor,
     backend: Backend,
+    sink: Sink | None = None,
 ) -> Transcript | None:
     """The transcript to ask about; None for an input that failed, which `monitor` was told.
+
+    Args:
+        sink: reads it while it comes.
 
     Raises:
         As2dError: the models cannot be had, or the request is impossible.
     """
-    made = transcribe([source], request, options, sink=_Unread(), monitor=monitor, backend=backend)
+    made = transcribe(
+        [source], request, options, sink=sink or _Unread(), monitor=monitor, backend=backend
+    )
     return made[0] if made else None
 
 
@@ -133,6 +148,7 @@ def ask(
     *,
     sink: AnswerSink,
     monitor: Monitor,
+    ahead: Sequence[int] = (),
 ) -> Answers:
     """Answers `questions`, in order, about one transcript.
 
@@ -142,6 +158,7 @@ def ask(
     Args:
         questions: as `check_questions` returns them.
         models: opened for `answering`; None where `nothing_said`.
+        ahead: the beginning of the prompt, where the model has computed it already.
 
     Raises:
         As2dError: a question is too long, or the engine failed. The sink was told to abandon.
@@ -154,7 +171,7 @@ def ask(
     try:
         work = None
         if models is not None and not nothing_said(transcript):
-            work = _Answering(answers, models, options, sink, monitor)
+            work = _Answering(answers, models, options, sink, monitor, ahead)
         for question in questions:
             sink.question(question)
             if work is None:
@@ -201,9 +218,11 @@ class _Answering:
         options: AskOptions,
         sink: AnswerSink,
         monitor: Monitor,
+        ahead: Sequence[int],
     ) -> None:
         self._answers, self._models, self._options = answers, models, options
         self._sink, self._monitor = sink, monitor
+        self._ahead = ahead
         target, drafter, plan = models.target, models.drafter, models.plan
         answers.model = target.id
         answers.drafter = drafter.id if drafter is not None else None
@@ -222,7 +241,10 @@ class _Answering:
             self._models, self._options, self._info, self._pieces, self._monitor
         ) as talk:
             notes: list[str] = []
-            if not self._prompter.fits(prompt):
+            if self._prompter.fits(prompt):
+                if not self._answers.answers:
+                    self._answers.prompt_tokens_ahead = shared(self._ahead, prompt.ids)
+            else:
                 notes = self._ask_parts(talk, question)
                 prompt = self._prompter.prompt(from_notes(system, notes, question))
             talk.heading = "answering"

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from as2d_cli.catalog.bundle import LLAMA
 from as2d_cli.decoding.costs import RunCosts
-from as2d_cli.decoding.plan import PlanRequest
+from as2d_cli.decoding.plan import PlanRequest, this_machine
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import needs_drafter
 from as2d_cli.profile.costs import CostModel
@@ -102,6 +102,12 @@ class PlanFace(Protocol):
     @property
     def windows(self) -> int: ...
     @property
+    def target_cores(self) -> Sequence[int]: ...
+    @property
+    def draft_cores(self) -> Sequence[int]: ...
+    @property
+    def pin(self) -> bool: ...
+    @property
     def why(self) -> str: ...
     def drafts(self, seconds: float | None, /) -> bool: ...
 
@@ -126,6 +132,7 @@ class Backend:
         costs: (target, drafter or None) -> what was measured here and still holds, or None.
         to_fetch: id or path -> what would have to be fetched for it ("1117 MB, licence MIT"), or
             None for nothing.
+        cores: that can be kept busy here; 0 where that is not known.
     """
 
     ensure: Callable[[str, bool], Model]
@@ -136,6 +143,7 @@ class Backend:
     voice: Callable[[bool], Voice]
     costs: Callable[[Model, Model | None], CostModel | None] = lambda target, drafter: None
     to_fetch: Callable[[str], str | None] = lambda name: None
+    cores: Callable[[], int] = lambda: 0
 
 
 @dataclass(frozen=True)
@@ -376,4 +384,5 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         voice=voice,
         costs=costs,
         to_fetch=to_fetch,
+        cores=lambda: this_machine().granted,
     )

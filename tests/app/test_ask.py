@@ -169,6 +169,19 @@ def test_the_microphone() -> None:
     assert ran.stderr == "as2d: <microphone>: recording until Ctrl-C\n"
 
 
+def test_while_somebody_is_silent_the_prompt_is_computed() -> None:
+    pause = np.zeros(2 * 48_000)
+    spoken = np.concatenate([tone(1, 48_000), pause, tone(1, 48_000), pause])
+    sound = FakeSound(spoken.astype("float32")[:, None])
+    script = Script()
+    ran = run_cli("ask", "--mic", "--end", "4.5", "a", "-f", "json", sound=sound, script=script)
+    data = json.loads(ran.stdout)
+    assert data["answers"][0]["answer"] == "It is about Hello."
+    assert data["prompt_tokens_ahead"] > 0
+    opened = [entry if entry == "closed" else entry[:2] for entry in script.log]
+    assert opened.index(("open", LLM)) < opened.index("closed")
+
+
 def test_options_reach_the_models(clip: Path) -> None:
     script = Script()
     run_cli(
@@ -213,6 +226,7 @@ def test_json(clip: Path) -> None:
     assert data["speech"]["model"] == "whisper-base"
     assert (data["model"], data["drafter"], data["method"]) == (LLM, None, "lookup")
     assert data["system"] == ""
+    assert data["prompt_tokens_ahead"] == 0
     first, second = data["answers"]
     assert (first["question"], second["question"]) == ("a", "b")
     assert (first["answer"], first["reason"], first["parts"]) == ("It is about Hello.", "end", 1)
