@@ -19,6 +19,7 @@ from as2d_cli.commands.options import (
     End,
     Offline,
     Pin,
+    PlanFile,
     Quiet,
     SoundDevice,
     Start,
@@ -179,17 +180,19 @@ def _ask(
     llm_drafter: Annotated[
         str,
         typer.Option(
-            metavar="ID|PATH|none",
-            help="Small language model that runs ahead of the one that answers.",
+            metavar="ID|PATH|auto|none",
+            help="Small language model that runs ahead of the one that answers; auto: one that is "
+            "here, if it was measured to gain anything.",
             rich_help_panel=MODELS,
         ),
-    ] = "none",
+    ] = "auto",
     method: Annotated[
         AnswerMethod,
         typer.Option(
             help="Of the answers. lookup: candidates are looked up in prompt and answer; target: "
             "none; as2d: by a drafter; anchored: by one that starts again from the answer when it "
-            "has lost it; auto: lookup, or as2d where a drafter is named. The others are there to "
+            "has lost it; coupled: in turn with one; auto: what as2d profile measured to be the "
+            "fastest, else lookup, or as2d where a drafter is named. The others are there to "
             "compare with.",
             rich_help_panel=MODELS,
         ),
@@ -213,8 +216,27 @@ def _ask(
             metavar="ID|PATH|auto|none", help="Drafter of the transcript.", rich_help_panel=MODELS
         ),
     ] = "auto",
+    target_cores: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Cores of the model that answers, as 0-3,5.",
+            show_default="auto",
+            rich_help_panel=MODELS,
+        ),
+    ] = None,
+    draft_cores: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Cores of its drafter.",
+            show_default="auto",
+            rich_help_panel=MODELS,
+        ),
+    ] = None,
     threads: Threads = None,
     pin: Pin = True,
+    plan: PlanFile = "auto",
     yes: Annotated[
         bool,
         typer.Option(
@@ -244,6 +266,7 @@ def _ask(
     if environment.stdout.raw is None:
         raise As2dError("standard output is closed", remedy="leave it open")
 
+    from as2d_cli.profile.plan_file import by_plan
     from as2d_cli.tasks.asking import AskOptions, answering, check_questions
     from as2d_cli.tasks.models import ModelRequest
     from as2d_cli.tasks.transcription import TranscribeOptions
@@ -261,14 +284,19 @@ def _ask(
             offline=offline,
         ),
         listening=TranscribeOptions(language=None if language == "auto" else language.lower()),
-        llm=answering(
-            llm,
-            drafter=None if llm_drafter == "none" else llm_drafter,
-            method=method.value,
-            budget=budget,
-            threads=threads,
-            pin=pin,
-            offline=offline,
+        llm=by_plan(
+            answering(
+                llm,
+                drafter=None if llm_drafter == "none" else llm_drafter,
+                method=method.value,
+                budget=budget,
+                target_cores=target_cores,
+                draft_cores=draft_cores,
+                threads=threads,
+                pin=pin,
+                offline=offline,
+            ),
+            plan,
         ),
         options=AskOptions(
             SYSTEM if system is None else system.strip(), max_tokens, temperature, seed
@@ -309,25 +337,27 @@ class _Job:
         """Asks about a file, or without one about the microphone; returns how much failed."""
         from as2d_cli.output.answers import answer_renderer
         from as2d_cli.tasks.ahead import Ahead
+        from as2d_cli.tasks.answer_planning import plan_answers
         from as2d_cli.tasks.asking import ask, nothing_said
-        from as2d_cli.tasks.models import check_answerer, default_backend, make_plan, open_models
+        from as2d_cli.tasks.models import check_answerer, default_backend, open_models
 
         with self._streams() as (talk, out):
             backend = self.environment.backend or default_backend(
                 talk, bars(self.environment, talk)
             )
-            plan = make_plan(self.llm, backend)
+            made = plan_answers(self.llm, backend)
+            llm, plan = made.request, made.plan
             # Before anybody listens: a model that cannot be had must not cost a recording.
-            for name in (self.llm.target, self.llm.drafter):
+            for name in (llm.target, llm.drafter):
                 if name is not None:
                     self._agree(name, backend, yes=yes)
-            check_answerer(backend.ensure(self.llm.target, self.llm.offline))
-            if self.llm.drafter is not None and backend.to_fetch(self.llm.drafter):
+            check_answerer(backend.ensure(llm.target, llm.offline))
+            if llm.drafter is not None and backend.to_fetch(llm.drafter):
                 with contextlib.suppress(As2dError):  # told when it is to be loaded
-                    backend.ensure(self.llm.drafter, self.llm.offline)
+                    backend.ensure(llm.drafter, llm.offline)
 
             def opening(monitor: Monitor) -> AbstractContextManager[Models]:
-                return open_models(self.llm, plan, backend, monitor, check=check_answerer)
+                return open_models(llm, plan, backend, monitor, check=check_answerer)
 
             with Ahead(
                 opening,
@@ -343,7 +373,7 @@ class _Job:
                 models = None
                 if not nothing_said(transcript):
                     models = ahead.models()
-                    talk.info(f"answers: {models.target.id}, {plan.method}")
+                    talk.info(f"answers: {models.target.id}, {plan.method}, {made.why}")
                 ask(
                     transcript,
                     self.questions,
@@ -352,6 +382,8 @@ class _Job:
                     sink=answer_renderer(self.format, out, transcript=self.show_transcript),
                     monitor=talk,
                     ahead=ahead.computed,
+                    why=made.why,
+                    recent=backend.recent(llm.target),
                 )
             return talk.failures
 
