@@ -238,6 +238,8 @@ class _Answering:
         self._info = SourceInfo(name, None, target.id, answers.drafter, plan.method, plan.budget)
         self._prompter = Prompter(target, options, drafter)
         self._pieces = target.vocabulary().pieces
+        # Where the drafter heard something else, it may be what the answer says.
+        self._source = self._prompter.source(answers.transcript.drafts)
         self._lines = [segment.text for segment in answers.transcript.segments]
 
     def answer(self, question: str) -> Answer:
@@ -245,7 +247,7 @@ class _Answering:
         system = self._options.system
         prompt = self._prompter.about(self._lines, question)
         with _Conversation(
-            self._models, self._options, self._info, self._pieces, self._monitor
+            self._models, self._options, self._info, self._pieces, self._source, self._monitor
         ) as talk:
             notes: list[str] = []
             if self._prompter.fits(prompt):
@@ -335,9 +337,10 @@ class _Conversation:
         options: AskOptions,
         info: SourceInfo,
         pieces: Sequence[bytes],
+        source: Sequence[int],
         monitor: Monitor,
     ) -> None:
-        self._options = options
+        self._options, self._source = options, source
         self._info, self._pieces, self._monitor = info, pieces, monitor
         self._begun = time.monotonic()
         self._run: RunFace = models.engine.start(draft=models.drafter is not None)
@@ -386,6 +389,7 @@ class _Conversation:
                 # Another one for each part of a long transcript.
                 seed=(self._options.seed + index) % 2**32,
                 draft_prompt=prompt.draft_ids,
+                source=self._source,
             )
         )
         text = _Trimmed(self._pieces)
