@@ -19,6 +19,7 @@ from as2d_cli.commands.options import (
     End,
     Offline,
     Pin,
+    PlanFile,
     Quiet,
     SoundDevice,
     Start,
@@ -33,9 +34,10 @@ from as2d_cli.output.answers import AnswerFormat
 if TYPE_CHECKING:
     from as2d_cli.output.renderer import Writer
     from as2d_cli.output.talk import Talk
+    from as2d_cli.tasks.ahead import Ahead
     from as2d_cli.tasks.asking import AskOptions
-    from as2d_cli.tasks.models import Backend, ModelRequest
-    from as2d_cli.tasks.transcript import Transcript
+    from as2d_cli.tasks.models import Backend, ModelRequest, Models
+    from as2d_cli.tasks.transcript import Monitor, Transcript
     from as2d_cli.tasks.transcription import TranscribeOptions
 
 __all__ = ["register"]
@@ -178,17 +180,19 @@ def _ask(
     llm_drafter: Annotated[
         str,
         typer.Option(
-            metavar="ID|PATH|none",
-            help="Small language model that runs ahead of the one that answers.",
+            metavar="ID|PATH|auto|none",
+            help="Small language model that runs ahead of the one that answers; auto: one that is "
+            "here, if it was measured to gain anything.",
             rich_help_panel=MODELS,
         ),
-    ] = "none",
+    ] = "auto",
     method: Annotated[
         AnswerMethod,
         typer.Option(
             help="Of the answers. lookup: candidates are looked up in prompt and answer; target: "
             "none; as2d: by a drafter; anchored: by one that starts again from the answer when it "
-            "has lost it; auto: lookup, or as2d where a drafter is named. The others are there to "
+            "has lost it; coupled: in turn with one; auto: what as2d profile measured to be the "
+            "fastest, else lookup, or as2d where a drafter is named. The others are there to "
             "compare with.",
             rich_help_panel=MODELS,
         ),
@@ -212,8 +216,27 @@ def _ask(
             metavar="ID|PATH|auto|none", help="Drafter of the transcript.", rich_help_panel=MODELS
         ),
     ] = "auto",
+    target_cores: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Cores of the model that answers, as 0-3,5.",
+            show_default="auto",
+            rich_help_panel=MODELS,
+        ),
+    ] = None,
+    draft_cores: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Cores of its drafter.",
+            show_default="auto",
+            rich_help_panel=MODELS,
+        ),
+    ] = None,
     threads: Threads = None,
     pin: Pin = True,
+    plan: PlanFile = "auto",
     yes: Annotated[
         bool,
         typer.Option(
@@ -243,6 +266,7 @@ def _ask(
     if environment.stdout.raw is None:
         raise As2dError("standard output is closed", remedy="leave it open")
 
+    from as2d_cli.profile.plan_file import by_plan
     from as2d_cli.tasks.asking import AskOptions, answering, check_questions
     from as2d_cli.tasks.models import ModelRequest
     from as2d_cli.tasks.transcription import TranscribeOptions
@@ -260,14 +284,19 @@ def _ask(
             offline=offline,
         ),
         listening=TranscribeOptions(language=None if language == "auto" else language.lower()),
-        llm=answering(
-            llm,
-            drafter=None if llm_drafter == "none" else llm_drafter,
-            method=method.value,
-            budget=budget,
-            threads=threads,
-            pin=pin,
-            offline=offline,
+        llm=by_plan(
+            answering(
+                llm,
+                drafter=None if llm_drafter == "none" else llm_drafter,
+                method=method.value,
+                budget=budget,
+                target_cores=target_cores,
+                draft_cores=draft_cores,
+                threads=threads,
+                pin=pin,
+                offline=offline,
+            ),
+            plan,
         ),
         options=AskOptions(
             SYSTEM if system is None else system.strip(), max_tokens, temperature, seed
@@ -307,28 +336,44 @@ class _Job:
     ) -> int:
         """Asks about a file, or without one about the microphone; returns how much failed."""
         from as2d_cli.output.answers import answer_renderer
+        from as2d_cli.tasks.ahead import Ahead
+        from as2d_cli.tasks.answer_planning import plan_answers
         from as2d_cli.tasks.asking import ask, nothing_said
-        from as2d_cli.tasks.models import check_answerer, default_backend, make_plan, open_models
+        from as2d_cli.tasks.models import check_answerer, default_backend, open_models
 
         with self._streams() as (talk, out):
             backend = self.environment.backend or default_backend(
                 talk, bars(self.environment, talk)
             )
-            plan = make_plan(self.llm, backend)
+            made = plan_answers(self.llm, backend)
+            llm, plan = made.request, made.plan
             # Before anybody listens: a model that cannot be had must not cost a recording.
-            for name in (self.llm.target, self.llm.drafter):
+            for name in (llm.target, llm.drafter):
                 if name is not None:
                     self._agree(name, backend, yes=yes)
-            check_answerer(backend.ensure(self.llm.target, self.llm.offline))
-            transcript = self._hear(audio, excerpt, device, talk, backend)
-            if transcript is None:
-                return talk.failures
-            with contextlib.ExitStack() as stack:
+            check_answerer(backend.ensure(llm.target, llm.offline))
+            if llm.drafter is not None and backend.to_fetch(llm.drafter):
+                with contextlib.suppress(As2dError):  # told when it is to be loaded
+                    backend.ensure(llm.drafter, llm.offline)
+
+            def opening(monitor: Monitor) -> AbstractContextManager[Models]:
+                return open_models(llm, plan, backend, monitor, check=check_answerer)
+
+            with Ahead(
+                opening,
+                self.options,
+                self.questions[0],
+                talk,
+                own_cores=(*plan.target_cores, *plan.draft_cores) if plan.pin else (),
+                cores=backend.cores(),
+            ) as ahead:
+                transcript = self._hear(audio, excerpt, device, ahead, backend)
+                if transcript is None:
+                    return talk.failures
                 models = None
                 if not nothing_said(transcript):
-                    opening = open_models(self.llm, plan, backend, talk, check=check_answerer)
-                    models = stack.enter_context(opening)
-                    talk.info(f"answers: {models.target.id}, {plan.method}")
+                    models = ahead.models()
+                    talk.info(f"answers: {models.target.id}, {plan.method}, {made.why}")
                 ask(
                     transcript,
                     self.questions,
@@ -336,6 +381,9 @@ class _Job:
                     self.options,
                     sink=answer_renderer(self.format, out, transcript=self.show_transcript),
                     monitor=talk,
+                    ahead=ahead.computed,
+                    why=made.why,
+                    recent=backend.recent(llm.target),
                 )
             return talk.failures
 
@@ -344,7 +392,7 @@ class _Job:
         audio: str | None,
         excerpt: tuple[float, float | None],
         device: str | None,
-        talk: Talk,
+        ahead: Ahead,
         backend: Backend,
     ) -> Transcript | None:
         from as2d_cli.tasks.asking import hear
@@ -365,7 +413,14 @@ class _Job:
                 microphone = Microphone(device, self.environment.sound)
                 source = Source(microphone.open, *excerpt, live=True)
                 stack.enter_context(instead_of_interruption(microphone.stop))
-            return hear(source, self.speech, self.listening, monitor=talk, backend=backend)
+            return hear(
+                source,
+                self.speech,
+                self.listening,
+                monitor=ahead.watcher,
+                backend=backend,
+                sink=ahead.listener,
+            )
 
     def _agree(self, name: str, backend: Backend, *, yes: bool) -> None:
         """Asks before much is fetched.
