@@ -68,6 +68,7 @@ def text_of(tokens: Sequence[int]) -> str:
 class FakeVocabulary:
     pieces: Sequence[bytes] = PIECES
     merge_ranks: bool = True
+    merges: Sequence[int] = ()
 
 
 @dataclass

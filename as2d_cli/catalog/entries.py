@@ -12,7 +12,7 @@ from typing import Any
 from as2d_cli.errors import As2dError, ExitStatus
 
 # Families that a bundle can be built for.
-USABLE_FAMILIES = ("whisper", "moonshine", "head", "silero", "llama")
+USABLE_FAMILIES = ("whisper", "moonshine", "head", "silero", "llama", "audio-llm")
 _FILE_NAME = "models.toml"
 
 
@@ -67,7 +67,7 @@ class ModelEntry:
     """One model of the catalogue.
 
     Attributes:
-        role: ``target``, ``drafter``, ``vad`` or ``llm``.
+        role: ``target``, ``drafter``, ``vad``, ``llm`` or ``audio-llm``.
         languages: language codes; ``("en",)`` means English only; none where it does not matter.
         default_for: the command that uses it unless told otherwise.
         target: of a head: id of the target that it was made for.

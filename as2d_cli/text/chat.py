@@ -39,6 +39,8 @@ class _Pieces(Protocol):
     def pieces(self) -> Sequence[bytes]: ...
     @property
     def merge_ranks(self) -> bool: ...
+    @property
+    def merges(self) -> Sequence[int]: ...
 
 
 class ChatModel(Protocol):
@@ -104,7 +106,10 @@ class Chat:
             ) from None
         vocabulary = model.vocabulary()
         encoder = BpeEncoder(
-            vocabulary.pieces, model.pre_tokenizer, merge_ranks=vocabulary.merge_ranks
+            vocabulary.pieces,
+            model.pre_tokenizer,
+            merge_ranks=vocabulary.merge_ranks,
+            merges=vocabulary.merges,
         )
         special_tokens = {text: token for token, text in model.special.items()}
         named = {"bos_token": "start", "eos_token": "end"}

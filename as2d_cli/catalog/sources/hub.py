@@ -41,6 +41,7 @@ def fetch(entry: ModelEntry, source: HubSource, folder: Path, progress: Progress
         path = f"{source.repo}/resolve/{source.revision}/{file.name}"
         url = f"{endpoint.rstrip('/')}/{urllib.parse.quote(path)}"
         partial = folder / f"{file.name}.part"
+        partial.parent.mkdir(parents=True, exist_ok=True)
         progress.start(file.name, file.size)
         try:
             _download(url, file, partial, progress)
