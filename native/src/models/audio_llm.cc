@@ -297,8 +297,8 @@ void AudioLlmTarget::Step(std::span<const Row> rows, bool pad, std::span<TokenId
   }
 }
 
-void AudioLlmTarget::Move(int slot, int from, int to, int count) {
-  for (const Tensor& cache : SlotOf(slot).past) MoveCached(cache, 0, from, to, count);
+void AudioLlmTarget::Move(int, int, int, int) {
+  throw Error("the caches of this target hold one run of a window, and nothing beside it");
 }
 
 }  // namespace as2d

@@ -53,6 +53,7 @@ class AudioLlmTarget final : public TargetModel {
   /// that do not see all that is before them.
   void Forward(std::span<const Row> rows, std::span<TokenId> next,
                std::span<float> log_probability) override;
+  /// Throws Error: what Forward takes never lies elsewhere than it is to.
   void Move(int slot, int from, int to, int count) override;
   std::span<const float> encoding() const override;
   std::size_t encoding_width() const override { return audio_.width(); }
