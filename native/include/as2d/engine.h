@@ -17,6 +17,7 @@
 #include "as2d/decode/budget.h"
 #include "as2d/decode/run.h"
 #include "as2d/decode/scripted.h"
+#include "as2d/models/audio_llm.h"
 #include "as2d/models/llama.h"
 #include "as2d/models/whisper.h"
 #include "as2d/platform/crew.h"
@@ -129,6 +130,7 @@ class Engine {
   class Timing;
   void RequireIdle() const;
   Drafter& RequireDrafter() const;
+  std::span<const float> HeardBefore(std::span<const float> samples) const;
   std::span<const float> EncodingFor(const Drafter& drafter, const Window& window);
   using BudgetFactory = std::function<std::unique_ptr<BudgetPolicy>()>;
   /// How a decoupled strategy comes to its budget, once for each window of the batch.
@@ -147,6 +149,7 @@ class Engine {
   // One of them, or none for a scripted target.
   std::shared_ptr<WhisperModel> whisper_;
   std::shared_ptr<LlamaModel> llama_;
+  std::shared_ptr<AudioLlmTarget> audio_llm_;
   std::shared_ptr<TargetModel> target_;
   // Read by both lanes, and by a draft lane that was left behind.
   std::shared_ptr<const Vocabulary> vocabulary_;
