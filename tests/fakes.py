@@ -87,6 +87,11 @@ class FakeModel:
     alignment_heads: Sequence[int] = ()
     pre_tokenizer: str = ""
     special: Mapping[int, str] = field(default_factory=dict)
+    kind: str = ""
+    window_samples: int = 480000
+    pad_to_window: bool = False
+    samples_per_position: int = 0
+    spare_positions: int = 0
     tokens: Mapping[str, int] = field(
         default_factory=lambda: {"start": START, "transcribe": 0, "no_timestamps": 0, "end": 0}
     )

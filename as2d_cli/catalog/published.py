@@ -118,14 +118,15 @@ def read_facts(files: Mapping[str, Path]) -> Facts:
     features = _settings(files[PREPROCESSOR])
     text = _part(config, "text_config")
     generation = read_json(files[GENERATION]) if GENERATION in files else {}
-    ends = generation.get("eos_token_id", text.get("eos_token_id"))
+    ends: Any = generation.get("eos_token_id", text.get("eos_token_id"))
+    listed = ends if isinstance(ends, list) else [ends]
     return Facts(
         kind=str(kind),
         bins=features,
         audio_token=_audio_token(config),
         stack=_number(path, config, "stack_factor", 8),
         context=_number(path, text, "max_position_embeddings", 4096),
-        ends=tuple(e for e in (ends if isinstance(ends, list) else [ends]) if _is_id(e)),
+        ends=tuple(end for end in listed if _is_id(end)),
     )
 
 

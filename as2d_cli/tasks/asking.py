@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-import numpy as np
-
 from as2d_cli.decoding import Window
 from as2d_cli.decoding.events import (
     DrafterLost,
@@ -32,11 +30,12 @@ from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.tasks.answer import NO_SPEECH, Answer, Answers, AnswerSink
 from as2d_cli.tasks.models import Backend, ModelRequest, Models, RunFace
 from as2d_cli.tasks.prompting import AskOptions, Prompt, Prompter
+from as2d_cli.tasks.recording import Recording
 from as2d_cli.tasks.sources import Source
+from as2d_cli.tasks.subject import Heard, Subject, Written
 from as2d_cli.tasks.transcript import Counters, Monitor, Progress, Segment, SourceInfo, Transcript
 from as2d_cli.tasks.transcription import TranscribeOptions, transcribe
-from as2d_cli.text.chat import Message
-from as2d_cli.text.question import about_part, from_notes
+from as2d_cli.text.question import from_notes
 from as2d_cli.text.repeats import suspicions
 from as2d_cli.text.text_stream import TextStream
 
@@ -54,6 +53,9 @@ _TICK = 0.05
 
 _REPORT = 0.12
 """Seconds between reports of progress: 8 a second look live."""
+
+_USUAL_LANGUAGE = "en"
+"""Of what a drafter hears, where nobody says what is spoken."""
 
 _FAREWELL = 0.8
 """Seconds that a cancelled run gets to end."""
@@ -122,7 +124,7 @@ def hear(
 
 def nothing_said(transcript: Transcript) -> bool:
     """There is nothing to ask about, and no model is needed to say so."""
-    return not transcript.text.strip()
+    return transcript.written and not transcript.text.strip()
 
 
 def ask(
@@ -133,6 +135,7 @@ def ask(
     *,
     sink: AnswerSink,
     monitor: Monitor,
+    recording: Recording | None = None,
 ) -> Answers:
     """Answers `questions`, in order, about one transcript.
 
@@ -142,6 +145,8 @@ def ask(
     Args:
         questions: as `check_questions` returns them.
         models: opened for `answering`; None where `nothing_said`.
+        recording: what is asked about in the place of the transcript, by a model that hears; it
+            has speech in it.
 
     Raises:
         As2dError: a question is too long, or the engine failed. The sink was told to abandon.
@@ -154,7 +159,7 @@ def ask(
     try:
         work = None
         if models is not None and not nothing_said(transcript):
-            work = _Answering(answers, models, options, sink, monitor)
+            work = _Answering(answers, models, options, sink, monitor, recording)
         for question in questions:
             sink.question(question)
             if work is None:
@@ -201,6 +206,7 @@ class _Answering:
         options: AskOptions,
         sink: AnswerSink,
         monitor: Monitor,
+        recording: Recording | None,
     ) -> None:
         self._answers, self._models, self._options = answers, models, options
         self._sink, self._monitor = sink, monitor
@@ -210,14 +216,27 @@ class _Answering:
         answers.method = plan.method
         name = answers.transcript.info.name
         self._info = SourceInfo(name, None, target.id, answers.drafter, plan.method, plan.budget)
-        self._prompter = Prompter(target, options, drafter)
         self._pieces = target.vocabulary().pieces
-        self._lines = [segment.text for segment in answers.transcript.segments]
+        self._subject: Subject
+        if recording is None:
+            self._prompter = Prompter(target, options, drafter)
+            lines = [segment.text for segment in answers.transcript.segments]
+            self._subject = Written(lines, options.system, self._prompter)
+        else:
+            self._prompter = Prompter(target, options)
+            self._subject = Heard(
+                recording.samples,
+                recording.spoken,
+                options.system,
+                target,
+                self._prompter,
+                answers.transcript.language or _USUAL_LANGUAGE,
+            )
 
     def answer(self, question: str) -> Answer:
         """Asks about the whole, or first about parts of it."""
         system = self._options.system
-        prompt = self._prompter.about(self._lines, question)
+        prompt = self._subject.whole(question)
         with _Conversation(
             self._models, self._options, self._info, self._pieces, self._monitor
         ) as talk:
@@ -245,25 +264,17 @@ class _Answering:
         return answer
 
     def _ask_parts(self, talk: _Conversation, question: str) -> list[str]:
-        """What is said about the parts of a transcript that is too long, and about notes on them
-        as long as those are too long.
+        """What is said about the parts of what is too long, and about notes on them as long as
+        those are too long.
         """
-        system, number = self._options.system, 99  # as wide as any number of parts
-        notes = self._lines
-
-        def about(lines: list[str], i: int, count: int) -> list[Message]:
-            return about_part(system, "\n".join(lines), question, i, count)
-
-        parts = self._prompter.groups(notes, lambda lines: about(lines, number, number))
+        system = self._options.system
+        prompts = self._subject.parts(question)
         self._monitor.notice(
-            f"{self._info.name}: the transcript is too long for {self._info.target}: it is asked "
-            f"about in {len(parts)} parts"
+            f"{self._info.name}: {self._subject.noun} is too long for {self._info.target}: it is "
+            f"asked about in {len(prompts)} parts"
         )
-        prompts = [
-            self._prompter.prompt(about(lines, i, len(parts))) for i, lines in enumerate(parts, 1)
-        ]
         while True:
-            notes = []
+            notes: list[str] = []
             for i, prompt in enumerate(prompts, 1):
                 talk.heading = f"part {i} of {len(prompts)}"
                 notes.append(talk.say(prompt, self._prompter.room).text)
@@ -347,9 +358,10 @@ class _Conversation:
             Window(
                 index,
                 0.0,
-                np.empty(0, np.float32),
+                prompt.samples,
                 prompt.ids,
                 limit,
+                prompt.language,
                 temperature=self._options.temperature,
                 # Another one for each part of a long transcript.
                 seed=(self._options.seed + index) % 2**32,

@@ -108,7 +108,8 @@ class Transcript:
 
     duration: seconds of audio that were found. language, language_probability: None where no
     speech was, and the latter where the language was given. text: of all segments. decisions:
-    about drafting, in their order. wall: seconds it took.
+    about drafting, in their order. wall: seconds it took. written: False where nobody wrote down
+    what is said, since a model that hears it itself is asked; there is no text then.
     """
 
     info: SourceInfo
@@ -121,6 +122,7 @@ class Transcript:
     decisions: list[Decision] = field(default_factory=list)
     counters: Counters | None = None
     wall: float = 0.0
+    written: bool = True
 
     @property
     def tokens(self) -> int:

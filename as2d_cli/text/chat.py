@@ -10,15 +10,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, Self
+
+import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from as2d_cli.catalog.build import CHAT_TEMPLATE
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.text.bpe import BpeEncoder
 
 __all__ = ["Chat", "ChatModel", "Message"]
+
+_REFUSALS = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError)
+"""A template may fail in any way that Python knows."""
 
 _BREAK = "\ufdd0"
 """A code point that is no character, put into what looks like a special token and taken out again
@@ -28,10 +34,19 @@ after the template was filled in.
 
 @dataclass(frozen=True)
 class Message:
-    """What one side says: ``system``, ``user`` or ``assistant``."""
+    """What one side says: ``system``, ``user`` or ``assistant``.
+
+    Attributes:
+        content: text, though it may look like a special token.
+        audio: the special token that stands for audio, which is heard before `content`; empty for
+            none.
+        in_parts: the template writes that token itself, where a part of the content is audio.
+    """
 
     role: str
     content: str
+    audio: str = ""
+    in_parts: bool = False
 
 
 class _Pieces(Protocol):
@@ -126,16 +141,16 @@ class Chat:
         Raises:
             As2dError: the template refuses the conversation.
         """
-        from jinja2 import TemplateError
-
-        said = [Message(m.role, self._broken(m.content)) for m in messages]
         try:
-            text = self._template.render(
-                messages=[asdict(m) for m in said], add_generation_prompt=True, **self._variables
-            )
-        # A template may fail in any way that Python knows.
-        except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as e:
-            self._fail(f"refuses the conversation: {e}")
+            text = self._render(messages)
+        except _REFUSALS as e:
+            without = _without_system(messages)
+            if without is None:
+                self._fail(f"refuses the conversation: {e}")
+            try:  # Some models know users and assistants only.
+                text = self._render(without)
+            except _REFUSALS:
+                self._fail(f"refuses the conversation: {e}")
         ids: list[int] = []
         at = 0
         for special in self._special.finditer(text):
@@ -143,6 +158,21 @@ class Chat:
             ids.append(self._specials[special[0]])
             at = special.end()
         return ids + self._plain(text[at:])
+
+    def _render(self, messages: Sequence[Message]) -> str:
+        said = [{"role": m.role, "content": self._content(m)} for m in messages]
+        text: str = self._template.render(
+            messages=said, add_generation_prompt=True, **self._variables
+        )
+        return text
+
+    def _content(self, message: Message) -> str | list[dict[str, str]]:
+        text = self._broken(message.content)
+        if not message.audio:
+            return text
+        if message.in_parts:
+            return [{"type": "audio"}, {"type": "text", "text": text}]
+        return f"{message.audio}\n{text}"
 
     def count(self, text: str) -> int:
         """How many ids `text` is, by itself."""
@@ -159,9 +189,6 @@ class Chat:
         return content
 
     def _compiled(self, template: str) -> Any:
-        import jinja2
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-
         # As huggingface/transformers sets it up, for which templates are written.
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
@@ -182,3 +209,12 @@ class Chat:
             remedy="choose another model",
             status=ExitStatus.UNAVAILABLE,
         ) from None
+
+
+def _without_system(messages: Sequence[Message]) -> list[Message] | None:
+    """The same, but that the user says what the system would have; None where that is not so."""
+    match messages:
+        case [Message("system") as system, Message("user") as user, *others]:
+            content = f"{system.content}\n\n{user.content}"
+            return [replace(user, content=content), *others]
+    return None

@@ -50,7 +50,12 @@ class Network(nn.Module, ABC):
 
     kind: str
     audio_token: int
-    language: LlamaForCausalLM | Any
+    config: Any
+
+    @property
+    @abstractmethod
+    def language(self) -> Any:
+        """The language model, with its head."""
 
     @abstractmethod
     def hear(self, features: Tensor) -> Tensor:
@@ -90,7 +95,7 @@ class Voxtral(Network):
         self.config = config
 
     @property
-    def language(self) -> Any:  # type: ignore[override]
+    def language(self) -> Any:
         return self.whole
 
     def hear(self, features: Tensor) -> Tensor:
@@ -131,7 +136,7 @@ class Ultravox(Network):
         self.text = LlamaForCausalLM(self.config).eval()
 
     @property
-    def language(self) -> Any:  # type: ignore[override]
+    def language(self) -> Any:
         return self.text
 
     def hear(self, features: Tensor) -> Tensor:
