@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import onnx
 import torch
 from torch import Tensor, nn
 from transformers import DynamicCache
@@ -128,3 +129,15 @@ def _export(
             opset_version=17,
             dynamo=False,
         )
+
+
+def move_weights_out(graph: Path) -> None:
+    """Puts all weights of a graph into files beside it, as large models are published."""
+    model = onnx.load_model(graph)
+    onnx.save_model(
+        model,
+        graph,
+        save_as_external_data=True,
+        location=f"{graph.name}_data",
+        size_threshold=256,
+    )
