@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "as2d/error.h"
+#include "as2d/models/quiet_cuts.h"
 #include "bundles_for_test.h"
 
 namespace as2d {
@@ -288,6 +289,36 @@ TEST_F(FollowTest, AHistoryThatFillsTheContextEndsTheDraft) {
   }
   drafter.Follow(Tokens(3, 5));
   EXPECT_EQ(Next(drafter, 2).size(), 2U);
+}
+
+TEST_F(FollowTest, LongerAudioIsDraftedPieceByPiece) {
+  for (const bool brief : {true, false}) {
+    WhisperDrafter drafter(model_, brief);
+    const std::vector<float> samples = Sound(16000 * 70, 0.03F);
+    std::vector<Tokens> said;
+    std::size_t begin = 0;
+    for (const std::size_t end : QuietCuts(samples, model_->window_samples())) {
+      Window piece = window_;
+      piece.samples = {samples.begin() + static_cast<std::ptrdiff_t>(begin),
+                       samples.begin() + static_cast<std::ptrdiff_t>(end)};
+      drafter.Begin(piece, {});
+      said.push_back(Next(drafter, 1000));
+      begin = end;
+    }
+    ASSERT_EQ(said.size(), 3U);
+    Tokens all;
+    for (const Tokens& piece : said) all.insert(all.end(), piece.begin(), piece.end());
+    window_.samples = samples;
+    drafter.Begin(window_, {});
+    EXPECT_EQ(Next(drafter, all.size() + 1), all);
+    // Back into the second one, and from there on.
+    const auto back = said[0].size() + 2;
+    ASSERT_GT(said[1].size(), 2U);
+    drafter.Follow(Tokens(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(back)));
+    EXPECT_TRUE(drafter.encoding());
+    EXPECT_EQ(Next(drafter, all.size()),
+              Tokens(all.begin() + static_cast<std::ptrdiff_t>(back), all.end()));
+  }
 }
 
 class ChoiceTest : public WhisperTest {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "as2d/models/quiet_cuts.h"
 #include "grown_cache.h"
 #include "published_graph.h"
 
@@ -22,28 +23,6 @@ constexpr std::size_t kSpareTokens = 4;
 bool OfEncoder(const std::string& name) { return name.find(".encoder.") != std::string::npos; }
 
 }  // namespace
-
-std::vector<std::size_t> QuietCuts(std::span<const float> samples, std::size_t longest) {
-  constexpr std::size_t kFrame = kSampleRate / 50;
-  std::vector<std::size_t> ends;
-  std::size_t begin = 0;
-  while (samples.size() - begin > longest) {
-    std::size_t quietest = begin + longest;
-    double least = -1;
-    for (std::size_t at = begin + longest * 2 / 3; at + kFrame <= begin + longest; at += kFrame) {
-      double energy = 0;
-      for (const float sample : samples.subspan(at, kFrame)) energy += sample * sample;
-      if (least < 0 || energy <= least) {
-        least = energy;
-        quietest = at + kFrame / 2;
-      }
-    }
-    ends.push_back(quietest);
-    begin = quietest;
-  }
-  ends.push_back(samples.size());
-  return ends;
-}
 
 MoonshineDrafter::MoonshineDrafter(std::shared_ptr<const Runtime> runtime, const Bundle& bundle,
                                    std::shared_ptr<WorkerPool> pool)
