@@ -20,7 +20,13 @@ from as2d_cli.catalog.build import (
 from as2d_cli.catalog.bundle import AUDIO_LLM, Bundle, BundleError
 from as2d_cli.catalog.graphs.features import write_features
 from as2d_cli.catalog.graphs.mel import HOP
-from as2d_cli.catalog.published import GENERATION, GRAPHS, Facts, read_facts
+from as2d_cli.catalog.published import (
+    GENERATION,
+    GRAPHS,
+    Facts,
+    caches_in_place,
+    read_facts,
+)
 from as2d_cli.catalog.published_probe import decoder_shapes, encoder_lines, measure_decoder_rows
 from as2d_cli.catalog.tokenizer_json import PublishedTokenizer, read_published_tokenizer
 
@@ -97,6 +103,7 @@ def build_audio_llm(recipe: Recipe, folder: Path) -> Bundle:
         spare_positions=positions.spare,
         most_windows=context // (WINDOW_SAMPLES // positions.samples + positions.spare),
         merges=MERGES if vocabulary.merges else "",
+        caches="in_place" if caches_in_place(decoder) else "grown",
     )
     bundle.write()
     return bundle

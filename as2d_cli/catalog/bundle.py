@@ -90,6 +90,8 @@ class Bundle:
         most_windows: of an audio language model: encoder runs that one prompt may hold.
         merges: of an audio language model: file name of the order of its merges, where ids do not
             tell it; else empty.
+        caches: of an audio language model: ``in_place`` if its decoder can write what it caches
+            where it read what was cached, ``grown`` if it gives all of it back, longer.
     """
 
     path: Path
@@ -132,6 +134,7 @@ class Bundle:
     spare_positions: int = 0
     most_windows: int = 0
     merges: str = ""
+    caches: str = ""
 
     @property
     def encoder_path(self) -> Path:
@@ -195,7 +198,6 @@ class Bundle:
             for key in (*_AUDIO_LLM_TEXTS, *_AUDIO_LLM_NUMBERS):
                 yield key, getattr(self, key)
             yield "pad_to_window", "yes" if self.pad_to_window else "no"
-            yield "merges", self.merges
         if self.family in ANSWERING:
             yield "pre_tokenizer", self.pre_tokenizer
             yield "ends", " ".join(map(str, self.ends))
@@ -236,7 +238,7 @@ _NUMBERS = (
 )
 _HEAD_TEXTS = ("kind", "target")
 _HEAD_NUMBERS = ("encoding_width", "frames_per_position")
-_AUDIO_LLM_TEXTS = ("kind", "embedding", "features")
+_AUDIO_LLM_TEXTS = ("kind", "embedding", "features", "merges", "caches")
 _AUDIO_LLM_NUMBERS = ("samples_per_position", "spare_positions", "most_windows")
 
 
@@ -277,7 +279,7 @@ class _DescriptionReader:
 
     def bundle(self) -> Bundle:
         family = self._one("family")
-        more_texts = {HEAD: _HEAD_TEXTS, AUDIO_LLM: (*_AUDIO_LLM_TEXTS, "merges")}
+        more_texts = {HEAD: _HEAD_TEXTS, AUDIO_LLM: _AUDIO_LLM_TEXTS}
         more_numbers = {HEAD: _HEAD_NUMBERS, AUDIO_LLM: _AUDIO_LLM_NUMBERS}
         texts = {
             _ATTRIBUTES.get(key, key): self._one(key) for key in _TEXTS + more_texts.get(family, ())

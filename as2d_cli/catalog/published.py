@@ -130,6 +130,28 @@ def read_facts(files: Mapping[str, Path]) -> Facts:
     )
 
 
+def caches_in_place(decoder: Path) -> bool:
+    """Whether a merged decoder may write what it caches where it read what was cached: only its
+    operators for grouped-query attention read the one and write the other.
+
+    Raises:
+        BundleError: it is no ONNX graph.
+    """
+    graph = _load(decoder).graph
+    pasts = {v.name for v in graph.input if v.name.startswith("past_key_values.")}
+    presents = {v.name for v in graph.output if v.name.startswith("present.")}
+    for node in graph.node:
+        reads, writes = list(node.input), set(node.output)
+        if node.op_type == "GroupQueryAttention" and node.domain == "com.microsoft":
+            presents -= set(node.output[1:3])
+            reads[3:5] = []
+        elif any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
+            return False  # A branch may read anything.
+        if pasts & set(reads) or presents & writes:
+            return False
+    return bool(pasts) and not presents
+
+
 def _settings(path: Path) -> int:
     """Bins of a front end that is Whisper's in all else."""
     config = read_json(path)

@@ -44,12 +44,14 @@ class Prompt:
         ids: as the model's tokens.
         draft_ids: as those of a drafter with another vocabulary; empty for any other.
         samples: float32[n], 16 kHz: what the model hears; none for a model that reads.
+        span: where in the recording they begin and end, in samples; None for no samples.
         language: code of what is spoken in it, for a drafter that hears it.
     """
 
     ids: Sequence[int]
     draft_ids: Sequence[int] = ()
     samples: Samples = field(default_factory=lambda: np.empty(0, np.float32))
+    span: tuple[int, int] | None = None
     language: str = ""
 
 

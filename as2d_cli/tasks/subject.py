@@ -121,4 +121,4 @@ class Heard:
         size = padded(len(heard))
         ids = self._chat.prompt(messages, size)
         samples = np.pad(heard, (0, size - len(heard)))
-        return Prompt(ids, samples=samples, language=self._language)
+        return Prompt(ids, samples=samples, span=part, language=self._language)
