@@ -39,7 +39,7 @@ class _Graph(GraphBuilder):
     def number(self, value: int) -> str:
         return self.constant(np.array(value, dtype=np.int64))
 
-    def float(self, value: float) -> str:
+    def real(self, value: float) -> str:
         return self.constant(np.array(value, dtype=np.float32))
 
     def dense(self, x: str, inputs: int, outputs: int, scale: float = 1.0) -> str:
@@ -64,7 +64,7 @@ class _Graph(GraphBuilder):
 
     def norm(self, x: str) -> str:
         mean = self.node("ReduceMean", [self.node("Mul", [x, x])], axes=[-1])
-        root = self.node("Sqrt", [self.node("Add", [mean, self.float(1e-5)])])
+        root = self.node("Sqrt", [self.node("Add", [mean, self.real(1e-5)])])
         return self.node("Div", [x, root])
 
     def size(self, x: str, axis: int) -> str:
@@ -192,7 +192,7 @@ def _attention(graph: _Graph, x: str) -> _Attention:
     after = graph.node("Greater", [seen, seeing])
     hidden = graph.node("Equal", ["attention_mask", graph.number(0)])
     hidden = graph.node("Or", [after, hidden])
-    mask = graph.node("Where", [hidden, graph.float(-1e9), graph.float(0)])
+    mask = graph.node("Where", [hidden, graph.real(-1e9), graph.real(0)])
     tables = [graph.node("Gather", [graph.constant(t), "position_ids"]) for t in _turns()]
     cosine, sine = (graph.node("Unsqueeze", [table, graph.numbers(2)]) for table in tables)
 
@@ -222,7 +222,7 @@ def _attention(graph: _Graph, x: str) -> _Attention:
             for old, out, new in zip(*_caches(graph, layer), fresh, strict=True)
         )
         scores = graph.node("MatMul", [query, graph.node("Transpose", [key], perm=[0, 1, 3, 2])])
-        scores = graph.node("Mul", [scores, graph.float(HEAD_SIZE**-0.5)])
+        scores = graph.node("Mul", [scores, graph.real(HEAD_SIZE**-0.5)])
         weights = graph.node("Softmax", [graph.node("Add", [scores, mask])], axis=-1)
         mixed = in_front(graph.node("MatMul", [weights, value]))
         return graph.node("Reshape", [mixed, graph.numbers(1, -1, HEADS * HEAD_SIZE)])

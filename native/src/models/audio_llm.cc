@@ -71,11 +71,14 @@ void AudioLlmTarget::Encode(std::span<const float> samples, int slot) {
   Slot& place = SlotOf(slot);
   const auto same = std::ranges::find_if(
       slots_, [&](const Slot& other) { return std::ranges::equal(other.heard->samples, samples); });
-  last_heard_ =
-      same != slots_.end()
-          ? same->heard
-          : std::make_shared<const Heard>(Heard{.samples = {samples.begin(), samples.end()},
-                                                .lines = audio_.Encode(samples, canceller_)});
+  if (same != slots_.end()) {
+    last_heard_ = same->heard;
+  } else {
+    const auto heard = std::make_shared<Heard>();
+    heard->lines = audio_.Encode(samples, canceller_);
+    heard->samples.assign(samples.begin(), samples.end());
+    last_heard_ = heard;
+  }
   if (place.heard == last_heard_) return;
   place.heard = last_heard_;
   // What comes before it is the same.
