@@ -66,8 +66,10 @@ struct Said {
   bool operator==(const Said&) const = default;
 };
 
-/// With "listener" that takes positions and makes all logits, of one window of audio as it comes;
-/// and "attender" that takes none and makes those that are asked for, of padded windows, in 4 bits.
+/// With "listener", whose decoder is of plain operators, takes positions and makes all logits, and
+/// that hears one window of audio as it is; and "attender", whose decoder is of fused operators in
+/// 4 bits that work on their caches in place, takes no positions and makes the logits that are
+/// asked for, and that hears windows which are filled up.
 class AudioLlmTest : public testing::TestWithParam<std::string> {
  protected:
   std::unique_ptr<AudioLlmTarget> Load() const { return as2d::Load(BundlePath(GetParam())); }
@@ -263,6 +265,24 @@ TEST_P(AudioLlmTest, AFirstTokenIsDrawnAsARowsIs) {
   std::vector<float> log_probs(1);
   target_->Forward(std::vector{row}, next, log_probs);
   EXPECT_EQ(next.front(), first.token);
+}
+
+TEST(AudioLlmCachesTest, CachesInPlaceAndGrownOnesSayTheSame) {
+  const ChangedBundle changed("attender", "caches: ", "caches: grown");
+  const auto grown = Load(changed.folder());
+  const auto in_place = Load(BundlePath("attender"));
+  const Tokens text = Words(100, 6);
+  for (const int at : {99, 70, 99, 20}) {  // back and forth
+    Tokens next[2] = {Tokens(2), Tokens(2)};
+    std::vector<float> log_probs[2] = {std::vector<float>(2), std::vector<float>(2)};
+    AudioLlmTarget* const targets[] = {grown.get(), in_place.get()};
+    for (int i = 0; i < 2; ++i) {
+      targets[i]->Prompt(text, {}, 0);
+      targets[i]->Forward(std::vector{At(text[5], at), At(text[6], at + 1)}, next[i], log_probs[i]);
+    }
+    EXPECT_EQ(next[0], next[1]) << "at " << at;
+    EXPECT_EQ(log_probs[0], log_probs[1]) << "bit for bit";
+  }
 }
 
 TEST(AudioLlmWindowsTest, AudioIsHeardWindowByWindow) {

@@ -4,6 +4,7 @@ operators, and one of features.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class _Graph(GraphBuilder):
     def number(self, value: int) -> str:
         return self.constant(np.array(value, dtype=np.int64))
 
-    def float(self, value: float) -> str:
+    def real(self, value: float) -> str:
         return self.constant(np.array(value, dtype=np.float32))
 
     def dense(self, x: str, inputs: int, outputs: int, scale: float = 1.0) -> str:
@@ -63,7 +64,7 @@ class _Graph(GraphBuilder):
 
     def norm(self, x: str) -> str:
         mean = self.node("ReduceMean", [self.node("Mul", [x, x])], axes=[-1])
-        root = self.node("Sqrt", [self.node("Add", [mean, self.float(1e-5)])])
+        root = self.node("Sqrt", [self.node("Add", [mean, self.real(1e-5)])])
         return self.node("Div", [x, root])
 
     def size(self, x: str, axis: int) -> str:
@@ -105,42 +106,28 @@ def write_embedding(path: Path, seed: int, vocabulary: int) -> None:
     graph.save(path)
 
 
-def write_decoder(
-    path: Path, seed: int, vocabulary: int, *, positions: bool, kept: bool, four_bits: bool
-) -> None:
+def write_decoder(path: Path, seed: int, vocabulary: int, *, fused: bool) -> None:
     """Lines to logits, with caches that grow.
 
     Args:
-        positions: with an input of positions; they follow from the mask without.
-        kept: with an input that says of how many last rows logits are wanted.
-        four_bits: linear layers are MatMulNBits.
+        fused: as exports for the runtime's own operators are: grouped-query attention in one
+            operator, linear layers of 4 bits, positions that follow from the mask, and an input
+            that says of how many last rows logits are wanted.
     """
-    graph = _Graph("decoder_model_merged", seed, four_bits)
+    graph = _Graph("decoder_model_merged", seed, four_bits=fused)
     x = graph.input("inputs_embeds", FLOAT, ["batch", "rows", WIDTH])
     graph.input("attention_mask", INT64, ["batch", "total"])
-    total, rows = graph.size("attention_mask", 1), graph.size(x, 1)
-    past = graph.node("Sub", [total, rows])
-    one = graph.number(1)
-    seen = graph.node("Range", [graph.number(0), total, one])
-    seeing = graph.node("Range", [past, total, one])
-    after = graph.node("Greater", [seen, graph.node("Unsqueeze", [seeing, graph.numbers(1)])])
-    hidden = graph.node("Equal", ["attention_mask", graph.number(0)])
-    mask = graph.node(
-        "Where", [graph.node("Or", [after, hidden]), graph.float(-1e9), graph.float(0)]
-    )
-    place = "position_ids"
-    if positions:
-        graph.input(place, INT64, ["batch", "rows"])
-    else:
-        place = graph.node("Unsqueeze", [seeing, graph.numbers(0)])
-    angles = np.outer(np.arange(CONTEXT), 100.0 ** -(np.arange(HEAD_SIZE // 2) / HEAD_SIZE * 2))
-    turns = [_turn(graph, function(angles), place) for function in (np.cos, np.sin)]
+    if not fused:
+        graph.input("position_ids", INT64, ["batch", "rows"])
+    attention = _fused_attention(graph) if fused else _attention(graph, x)
     for layer in range(LAYERS):
-        heard = _attention(graph, graph.norm(x), turns, mask, layer)
-        x = graph.node("Add", [x, heard])
+        normal = graph.norm(x)
+        sizes = (HEADS, KV_HEADS, KV_HEADS)
+        parts = [graph.dense(normal, WIDTH, count * HEAD_SIZE) for count in sizes]
+        x = graph.node("Add", [x, graph.dense(attention(parts, layer), WIDTH, WIDTH)])
         wide = graph.node("Tanh", [graph.dense(graph.norm(x), WIDTH, FEED, 2.0)])
         x = graph.node("Add", [x, graph.dense(wide, FEED, WIDTH, 2.0)])
-    if kept:
+    if fused:
         graph.input("num_logits_to_keep", INT64, [])
         start = graph.node("Reshape", ["num_logits_to_keep", graph.numbers(1)])
         ends = [graph.node("Neg", [start]), graph.numbers(_END), graph.numbers(1)]
@@ -157,48 +144,87 @@ def _whole(x: str, size: int, graph: _Graph) -> str:
     return graph.node("Slice", [x, graph.numbers(0), end, graph.numbers(1)])
 
 
-def _turn(graph: _Graph, table: Array, place: str) -> str:
-    rows = graph.node("Gather", [graph.constant(table.astype(np.float32)), place])
-    return graph.node("Unsqueeze", [rows, graph.numbers(2)])
+# Query, key and value of a layer to its result.
+_Attention = Callable[[list[str], int], str]
 
 
-def _attention(graph: _Graph, x: str, turns: list[str], mask: str, layer: int) -> str:
-    cosine, sine = turns
+def _turns() -> list[Array]:
+    angles = np.outer(np.arange(CONTEXT), 100.0 ** -(np.arange(HEAD_SIZE // 2) / HEAD_SIZE * 2))
+    return [function(angles).astype(np.float32) for function in (np.cos, np.sin)]
 
-    def heads(count: int) -> str:
+
+def _caches(graph: _Graph, layer: int) -> tuple[list[str], list[str]]:
+    """Inputs and outputs of keys and of values."""
+    kinds = [f"{layer}.{kind}" for kind in ("key", "value")]
+    shape: list[int | str] = ["batch", KV_HEADS, "past", HEAD_SIZE]
+    pasts = [graph.input(f"past_key_values.{kind}", FLOAT, shape) for kind in kinds]
+    shape[2] = "all"
+    return pasts, [graph.output(f"present.{kind}", FLOAT, shape) for kind in kinds]
+
+
+def _fused_attention(graph: _Graph) -> _Attention:
+    seen = graph.node("ReduceSum", ["attention_mask", graph.numbers(1)], keepdims=0)
+    last = graph.node("Cast", [graph.node("Sub", [seen, graph.number(1)])], to=TensorProto.INT32)
+    total = graph.node("Cast", [graph.size("attention_mask", 1)], to=TensorProto.INT32)
+    turns = [graph.constant(table) for table in _turns()]
+
+    def attention(parts: list[str], layer: int) -> str:
+        pasts, presents = _caches(graph, layer)
         return graph.node(
-            "Reshape",
-            [graph.dense(x, WIDTH, count * HEAD_SIZE), graph.numbers(1, -1, count, HEAD_SIZE)],
+            "GroupQueryAttention",
+            [*parts, *pasts, last, total, *turns],
+            [graph.fresh("mixed"), *presents],
+            domain="com.microsoft",
+            num_heads=HEADS,
+            kv_num_heads=KV_HEADS,
+            do_rotary=1,
         )
+
+    return attention
+
+
+def _attention(graph: _Graph, x: str) -> _Attention:
+    total = graph.size("attention_mask", 1)
+    past = graph.node("Sub", [total, graph.size(x, 1)])
+    one = graph.number(1)
+    seen = graph.node("Range", [graph.number(0), total, one])
+    seeing = graph.node("Unsqueeze", [graph.node("Range", [past, total, one]), graph.numbers(1)])
+    after = graph.node("Greater", [seen, seeing])
+    hidden = graph.node("Equal", ["attention_mask", graph.number(0)])
+    hidden = graph.node("Or", [after, hidden])
+    mask = graph.node("Where", [hidden, graph.real(-1e9), graph.real(0)])
+    tables = [graph.node("Gather", [graph.constant(t), "position_ids"]) for t in _turns()]
+    cosine, sine = (graph.node("Unsqueeze", [table, graph.numbers(2)]) for table in tables)
+
+    def heads(x: str, count: int) -> str:
+        return graph.node("Reshape", [x, graph.numbers(1, -1, count, HEAD_SIZE)])
+
+    def in_front(x: str) -> str:
+        return graph.node("Transpose", [x], perm=[0, 2, 1, 3])
 
     def turned(value: str) -> str:
-        halves = [graph.fresh("half"), graph.fresh("half")]
-        graph.node("Split", [value], halves, axis=-1)
-        low, high = halves
-        left = graph.node(
-            "Sub", [graph.node("Mul", [low, cosine]), graph.node("Mul", [high, sine])]
-        )
-        right = graph.node(
-            "Add", [graph.node("Mul", [high, cosine]), graph.node("Mul", [low, sine])]
-        )
-        return graph.node("Concat", [left, right], axis=-1)
+        low, high = graph.fresh("half"), graph.fresh("half")
+        graph.node("Split", [value], [low, high], axis=-1)
 
-    def cached(value: str, kind: str) -> str:
-        """For every query head."""
-        shape: list[int | str] = ["batch", KV_HEADS, "past", HEAD_SIZE]
-        past = graph.input(f"past_key_values.{layer}.{kind}", FLOAT, shape)
-        present = graph.output(f"present.{layer}.{kind}", FLOAT, [*shape[:2], "all", HEAD_SIZE])
-        fresh = graph.node("Transpose", [value], perm=[0, 2, 1, 3])
-        graph.node("Concat", [past, fresh], [present], axis=2)
+        def mixed(op: str, one: str, other: str) -> str:
+            return graph.node(
+                op, [graph.node("Mul", [one, cosine]), graph.node("Mul", [other, sine])]
+            )
+
+        return graph.node("Concat", [mixed("Sub", low, high), mixed("Add", high, low)], axis=-1)
+
+    def attention(parts: list[str], layer: int) -> str:
+        query = in_front(turned(heads(parts[0], HEADS)))
+        fresh = in_front(turned(heads(parts[1], KV_HEADS))), in_front(heads(parts[2], KV_HEADS))
         shared = graph.numbers(*(head * KV_HEADS // HEADS for head in range(HEADS)))
-        return graph.node("Gather", [present, shared], axis=1)
+        key, value = (
+            graph.node("Gather", [graph.node("Concat", [old, new], [out], axis=2), shared], axis=1)
+            for old, out, new in zip(*_caches(graph, layer), fresh, strict=True)
+        )
+        scores = graph.node("MatMul", [query, graph.node("Transpose", [key], perm=[0, 1, 3, 2])])
+        scores = graph.node("Mul", [scores, graph.real(HEAD_SIZE**-0.5)])
+        weights = graph.node("Softmax", [graph.node("Add", [scores, mask])], axis=-1)
+        mixed = in_front(graph.node("MatMul", [weights, value]))
+        return graph.node("Reshape", [mixed, graph.numbers(1, -1, HEADS * HEAD_SIZE)])
 
-    query = graph.node("Transpose", [turned(heads(HEADS))], perm=[0, 2, 1, 3])
-    key = cached(turned(heads(KV_HEADS)), "key")
-    value = cached(heads(KV_HEADS), "value")
-    scores = graph.node("MatMul", [query, graph.node("Transpose", [key], perm=[0, 1, 3, 2])])
-    scores = graph.node("Mul", [scores, graph.float(HEAD_SIZE**-0.5)])
-    weights = graph.node("Softmax", [graph.node("Add", [scores, mask])], axis=-1)
-    mixed = graph.node("Transpose", [graph.node("MatMul", [weights, value])], perm=[0, 2, 1, 3])
-    flat = graph.node("Reshape", [mixed, graph.numbers(1, -1, HEADS * HEAD_SIZE)])
-    return graph.dense(flat, HEADS * HEAD_SIZE, WIDTH)
+    return attention

@@ -105,14 +105,7 @@ def make_audio_llm(name: str, seed: int, like: Path, changes: dict[str, str]) ->
     audio_llms.write_features(bundle / "features.onnx")
     audio_llms.write_encoder(bundle / "audio_encoder.onnx", seed, flat=voxtral)
     audio_llms.write_embedding(bundle / "embed_tokens.onnx", seed, WORDS)
-    audio_llms.write_decoder(
-        bundle / "decoder_model_merged.onnx",
-        seed,
-        WORDS,
-        positions=not voxtral,
-        kept=voxtral,
-        four_bits=voxtral,
-    )
+    audio_llms.write_decoder(bundle / "decoder_model_merged.onnx", seed, WORDS, fused=voxtral)
     shutil.copyfile(like / "vocabulary.bin", bundle / "vocabulary.bin")
     keys = {
         "id": name,
@@ -165,6 +158,7 @@ make_audio_llm(
         "window_samples": "16000",
         "most_windows": "3",
         "pad_to_window": "yes",
+        "caches": "in_place",
     },
 )
 

@@ -10,6 +10,7 @@
 #include "as2d/models/audio_encoder.h"
 #include "as2d/models/bundle.h"
 #include "as2d/models/ends.h"
+#include "as2d/models/merged_decoder.h"
 #include "as2d/platform/worker_pool.h"
 #include "as2d/runtime/session.h"
 
@@ -20,12 +21,10 @@ namespace as2d {
 /// samples.
 ///
 /// The graphs are those that others publish: the encoder (see AudioEncoder), `embedding`, from
-/// tokens to lines of the decoder's width, and `decoder`, from those to logits. The decoder takes
-/// its caches as they were and returns them grown, of one text and in one piece. So slots run one
-/// after the other, and a batch gains nothing; a row sees all that is before it, and rows that are
-/// not to see each other (`Row.begin`) are refused; and after a rewind what is kept is moved
-/// together, which costs about as much as reading it twice. What was accepted as a whole is the
-/// next step's past as it is.
+/// tokens to lines of the decoder's width, and the decoder (see MergedDecoder), from those to
+/// logits. Its caches are of one text in one piece. So slots run one after the other, and a batch
+/// gains nothing; and a row sees all that is before it: rows that are not to see each other
+/// (`Row.begin`) are refused.
 ///
 /// What a prompt has in common with the one before, of the same slot and audio, is not computed
 /// again, but for the last block; and no samples are encoded twice that a slot holds.
@@ -58,7 +57,7 @@ class AudioLlmTarget final : public TargetModel {
   std::span<const float> encoding() const override;
   std::size_t encoding_width() const override { return audio_.width(); }
   int slots() const override;
-  int context() const override { return context_; }
+  int context() const override { return decoder_.context(); }
   TokenId end_token() const override { return ends_.token(); }
   /// Holds the place for audio too, which may lie behind all that the model can say.
   int vocabulary_size() const override;
@@ -74,25 +73,18 @@ class AudioLlmTarget final : public TargetModel {
   Tensor Embed(std::span<const TokenId> tokens);
   std::size_t PutAudio(std::span<const TokenId> tokens, std::span<const float> lines,
                        const Tensor& embedded) const;
-  Tensor Decode(Slot& slot, const Tensor& embedded, std::size_t kept);
   void Step(std::span<const Row> rows, bool pad, std::span<TokenId> next,
             std::span<float> log_probability);
   FirstToken Choose(const Tensor& logits, std::size_t row, const Row& asked) const;
 
-  const int context_;
-  const int logits_;  // numbers in a row of them
   const TokenId audio_token_;
   const Ends ends_;
   const bool even_rows_only_;
   Canceller canceller_;
   const AudioEncoder audio_;
   const std::shared_ptr<Session> embedding_;
-  const std::shared_ptr<Session> decoder_;
-  std::vector<std::string> past_;      // inputs of the decoder
-  std::vector<std::string> present_;   // its outputs that replace them
-  std::vector<const char*> outputs_;   // logits, then present_
+  const MergedDecoder decoder_;
   const std::vector<float> suppress_;  // nothing
-  Tensor seen_, positions_;            // of a context's length
   std::vector<Slot> slots_;
   std::shared_ptr<const Heard> last_heard_;
 };

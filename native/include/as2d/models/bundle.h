@@ -22,6 +22,7 @@ class Bundle {
 
   const std::filesystem::path& folder() const { return folder_; }
 
+  bool Has(const std::string& key) const { return values_.contains(key); }
   /// The value of a key that must be there once. Throws Error when it is not.
   const std::string& Text(const std::string& key) const;
   /// The same as a whole number in [low, high]. Throws Error when it is something else.
