@@ -23,6 +23,7 @@ from as2d_cli.catalog.graphs.mel import HOP
 from as2d_cli.catalog.published import (
     GENERATION,
     GRAPHS,
+    SETTINGS,
     Facts,
     caches_in_place,
     read_facts,
@@ -47,7 +48,7 @@ def build_audio_llm(recipe: Recipe, folder: Path) -> Bundle:
     """
     files = recipe.sources
     facts = read_facts(files)
-    graphs = [_linked(path, folder) for name, path in files.items() if ".onnx" in name]
+    graphs = [_linked(path, folder) for name, path in files.items() if name not in SETTINGS]
     encoder, embedding, decoder = (
         next(path for path in graphs if path.name.startswith(graph) and path.suffix == ".onnx")
         for graph in GRAPHS

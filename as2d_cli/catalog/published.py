@@ -24,7 +24,8 @@ CONFIG, GENERATION, PREPROCESSOR = (
 _FORMS = ("_q4", "", "_quantized", "_int8", "_uint8", "_bnb4", "_q4f16", "_fp16")
 """The forms of a graph, the one to take first. The last two have half precision inside, and often
 outside, too, which is not supported there."""
-_SETTINGS = (CONFIG, GENERATION, PREPROCESSOR, TOKENIZER, TOKENIZER_CONFIG, *TEMPLATES)
+SETTINGS = (CONFIG, GENERATION, PREPROCESSOR, TOKENIZER, TOKENIZER_CONFIG, *TEMPLATES)
+"""All of a folder but its graphs and their weights."""
 _OPTIONAL = (GENERATION, TOKENIZER_CONFIG, *TEMPLATES)
 _KINDS = ("ultravox", "voxtral")
 _REMEDY = "give a folder as it was published"
@@ -54,7 +55,7 @@ def published_files(folder: Path) -> dict[str, Path]:
                 f"fetch another form of it, such as {graph}_q4.onnx",
             )
         found |= {_name(folder, p): p for p in (path, *external_files(path))}
-    for name in _SETTINGS:
+    for name in SETTINGS:
         path = folder / name
         if path.is_file():
             found[name] = path
