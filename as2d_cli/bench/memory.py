@@ -106,8 +106,8 @@ def _run(job: dict[str, Any]) -> None:
             asked = Asked(0, "", tuple(about["prompt"]), about["limit"])
             if about["span"] is not None:
                 begin, end = about["span"]
-                samples = heard(Path(job["file"]), begin, end, about["size"])
-                asked = replace(asked, samples=samples)
+                given = heard(Path(job["file"]), begin, end, about["size"])
+                asked = replace(asked, samples=given)
             answer(engine, contender, asked, job["language"])
             return
         with AudioFile(Path(job["file"])) as audio:

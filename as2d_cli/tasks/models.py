@@ -384,7 +384,7 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         entry = store.catalogue.get(name)
         if entry is None or store.made(name) is not None:
             return None
-        return f"{entry.bytes / 1e6:.0f} MB, licence {entry.licence}"
+        return catalog.terms(entry)
 
     return Backend(
         ensure=ensure,

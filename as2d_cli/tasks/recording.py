@@ -85,6 +85,8 @@ def record(
         monitor.warning(f"{audio.name}: {text}")
     found = [window for window in cut(blocks) if not is_silent(window.samples)]
     spoken = [(window.first, window.first + len(window.samples)) for window in found]
+    if not spoken:
+        monitor.notice(f"{audio.name}: no speech")
     samples = np.concatenate(blocks) if blocks else np.empty(0, np.float32)
     return Recording(audio.name, samples, spoken, warnings)
 

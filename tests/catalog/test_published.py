@@ -350,11 +350,11 @@ def attention(*, reads: bool = True, others: bool = False, domain: str = "com.mi
         domain=domain,
     )
     nodes = [node] + [helper.make_node("Shape", [names[0]], ["length"])] * others
-    infos = [
+    inputs, outputs = [
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2, None, 16]) for name in some]
         for some in (names, ["present.0.key", "present.0.value"])
     ]
-    return helper.make_model(helper.make_graph(nodes, "decoder", *infos))
+    return helper.make_model(helper.make_graph(nodes, "decoder", inputs, outputs))
 
 
 @pytest.mark.parametrize(
