@@ -18,16 +18,21 @@ _FILE_NAME = "models.toml"
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file a model is made of; ``size`` in bytes and ``sha256`` in hex where they are known."""
+    """A file a model is made of; ``size`` in bytes and ``sha256`` in hex where they are known.
+
+    Attributes:
+        optional: what is in it may be in another file, and then a source need not have it.
+    """
 
     name: str
     size: int | None = None
     sha256: str | None = None
+    optional: bool = False
 
 
 @dataclass(frozen=True)
 class HubSource:
-    """A Hugging Face repository at a pinned revision."""
+    """A Hugging Face repository at a pinned revision, or at ``main`` where none is known."""
 
     repo: str
     revision: str
@@ -201,7 +206,10 @@ def _entry(item: Mapping[str, Any]) -> ModelEntry:
         licence=item["licence"],
         languages=tuple(item["languages"].split()),
         files=tuple(
-            SourceFile(file["name"], file.get("bytes"), file.get("sha256")) for file in item["file"]
+            SourceFile(
+                file["name"], file.get("bytes"), file.get("sha256"), file.get("optional", False)
+            )
+            for file in item["file"]
         ),
         sources=tuple(_source(source) for source in item.get("source", ())),
         note=item.get("note", ""),

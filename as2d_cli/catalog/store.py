@@ -252,7 +252,8 @@ class Store:
         beside = _beside(entry, downloads)
         if not all(is_whole(file, downloads / file.name) for file in beside.files):
             self._fetch(beside, downloads, replace(listeners, on_start=no_start))
-        yield {file.name: downloads / file.name for file in (*entry.files, *beside.files)}
+        paths = {file.name: downloads / file.name for file in (*entry.files, *beside.files)}
+        yield {name: path for name, path in paths.items() if path.exists()}
         shutil.rmtree(downloads)
 
     def _fetch(self, entry: ModelEntry, downloads: Path, listeners: Listeners) -> None:

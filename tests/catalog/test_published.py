@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -430,3 +431,15 @@ def test_weights_that_the_hub_lacks(entry: ModelEntry, fake_hub: FakeHub, tmp_pa
     store = Store(tmp_path / "cache", Catalogue((entry,)))
     with pytest.raises(As2dError, match=r"listener.*cannot be fetched.*_data"):
         store.pull("listener", Listeners(Silent()))
+
+
+def test_an_optional_file_that_the_hub_lacks(
+    entry: ModelEntry, fake_hub: FakeHub, tmp_path: Path
+) -> None:
+    optional = SourceFile("chat_template.json", optional=True)
+    asked = replace(entry, files=(*entry.files, optional))
+    bundle = Store(tmp_path / "cache", Catalogue((asked,))).pull("listener", Listeners(Silent()))
+    assert "chat_template.json" not in bundle.sources
+    needed = replace(entry, files=(*entry.files, SourceFile("more.json")))
+    with pytest.raises(As2dError, match=r"the hub answers 404 for more\.json"):
+        Store(tmp_path / "other", Catalogue((needed,))).pull("listener", Listeners(Silent()))
