@@ -92,7 +92,8 @@ class Engine {
   /// Starts a run. `budget` is the most candidates of a run in one verify step; for kBatched it is
   /// the number of windows in a batch, which is `options.batch` for the others whose lanes are not
   /// coupled; at most 16. Without a usable drafter the target goes alone where the
-  /// method needs one. Throws Error while the run before is not over: it is once it has told
+  /// method needs one. Throws Error for kMulti with a target whose caches hold one run, and
+  /// while the run before is not over: it is once it has told
   /// kRunFinished or is destroyed. Throws std::bad_alloc without memory for the windows of a batch.
   std::unique_ptr<Run> Start(Method method, std::size_t budget, RunOptions options);
 
