@@ -29,15 +29,16 @@ from as2d_cli.catalog.published import (
     read_facts,
 )
 from as2d_cli.catalog.published_probe import decoder_shapes, encoder_lines, measure_decoder_rows
-from as2d_cli.catalog.tokenizer_json import PublishedTokenizer, read_published_tokenizer
+from as2d_cli.catalog.tokenizer_json import (
+    PLACEHOLDERS,
+    PublishedTokenizer,
+    read_published_tokenizer,
+)
 
 _FEATURES = "features.onnx"
 _MOST_CONTEXT = 8192
 """Published decoders give all that is cached back at every step; of one with 3 billion weights that
 is a quarter of a megabyte a position."""
-
-_PLACEHOLDERS = {"ultravox": "<|audio|>", "voxtral": "[AUDIO]"}
-"""What stands for audio in the text of a prompt."""
 
 
 def build_audio_llm(recipe: Recipe, folder: Path) -> Bundle:
@@ -157,7 +158,7 @@ def _placeholder(facts: Facts, special: dict[int, str], pieces: Sequence[bytes])
     """The token that stands for a line of audio in prompts, and never for text. Where the files
     have none, one is added to `special`, beyond all that there are.
     """
-    text = _PLACEHOLDERS[facts.kind]
+    text = PLACEHOLDERS[facts.kind]
     token = next((token for token, name in special.items() if name == text), facts.audio_token)
     if token is None or (token < len(pieces) and pieces[token]):
         token = max([len(pieces) - 1, *special]) + 1

@@ -21,13 +21,17 @@ TEMPLATES = ("chat_template.jinja", "chat_template.json")
 """Files that hold a chat template of their own; else it is in `TOKENIZER_CONFIG`."""
 
 
+PLACEHOLDERS = {"ultravox": "<|audio|>", "voxtral": "[AUDIO]"}
+"""What stands for audio in the text of a prompt, by kind of model."""
+
+
 @dataclass(frozen=True)
 class PublishedTokenizer:
     """What the files say of a model's tokens.
 
     Attributes:
         vocabulary: of the tokens that the model can say.
-        special: texts of tokens that are written into prompts, by id; some cannot be said.
+        special: texts of tokens that are no text, by id; some cannot be said.
         pre_tokenizer: name of the rule that cuts text into words before it is encoded.
         chat_template: Jinja source.
         start, end: ids of the tokens that templates call ``bos_token`` and ``eos_token``, or None.
@@ -61,7 +65,11 @@ def read_published_tokenizer(files: Mapping[str, Path], size: int) -> PublishedT
     config = read_json(files[TOKENIZER_CONFIG]) if TOKENIZER_CONFIG in files else {}
     return PublishedTokenizer(
         vocabulary=vocabulary,
-        special={token: text for text, token in added.items()},
+        special={
+            token["id"]: token["content"]
+            for token in tokenizer["added_tokens"]
+            if not _is_text(token) and token["content"].split() == [token["content"]]
+        },
         pre_tokenizer=pre_tokenizer,
         chat_template=_template(files, config),
         start=added.get(_text_of(config.get("bos_token"))),
@@ -93,13 +101,18 @@ def _vocabulary(
     whole = from_byte_level_bpe(path, tokenizer, max(size, *added.values(), -1) + 1)
     pieces = list(whole.pieces)
     for token in tokenizer["added_tokens"]:
-        if token.get("special") is False:  # It is text, though it is never cut.
+        if _is_text(token) and token["id"] < size:
             pieces[token["id"]] = token["content"].encode()
     if any(pieces[size:]):
         raise VocabularyError(
             path, f"has text beyond the model's {size} tokens, so they are no pair"
         )
     return replace(whole, pieces=tuple(pieces[:size]))
+
+
+def _is_text(token: Mapping[str, Any]) -> bool:
+    """Of an added token: it is text, which is never cut, and no control token."""
+    return token.get("special") is False and token["content"] not in PLACEHOLDERS.values()
 
 
 def _pre_tokenizer(path: Path, tokenizer: Mapping[str, Any]) -> str:

@@ -90,6 +90,7 @@ class Heard:
         """
         self._samples, self._spoken, self._system = samples, spoken, system
         self._chat, self._prompter, self._language = AudioChat.of(model), prompter, language
+        self._last: tuple[Span, Samples] | None = None
 
     def whole(self, question: str) -> Prompt:
         """See `Subject`."""
@@ -117,8 +118,13 @@ class Heard:
             messages = about_audio(self._system, ask(question))
         else:
             messages = about_audio_part(self._system, ask, question, number, count)
-        heard = self._samples[part[0] : part[1]]
-        size = padded(len(heard))
-        ids = self._chat.prompt(messages, size)
-        samples = np.pad(heard, (0, size - len(heard)))
+        samples = self._heard(part)
+        ids = self._chat.prompt(messages, len(samples))
         return Prompt(ids, samples=samples, span=part, language=self._language)
+
+    def _heard(self, part: Span) -> Samples:
+        """What the model is given of a part; one array for several questions about it."""
+        if self._last is None or self._last[0] != part:
+            heard = self._samples[part[0] : part[1]]
+            self._last = part, np.pad(heard, (0, padded(len(heard)) - len(heard)))
+        return self._last[1]

@@ -283,10 +283,18 @@ def test_tokens_in_no_order_have_the_order_of_merges_beside_them(
 
 def test_added_tokens_that_are_text(folder: Path, tmp_path: Path) -> None:
     data = json.loads((folder / "tokenizer.json").read_text())
-    data["added_tokens"][0]["special"] = False
+    for token in data["added_tokens"]:
+        if token["content"] in ("<unk>", AUDIO["voxtral"]):
+            token["special"] = False
+    more = {"id": VOCABULARY + 3, "content": "\n\n", "special": False}
+    data["added_tokens"].append(more)
     (folder / "tokenizer.json").write_text(json.dumps(data))
     bundle = bundle_of(folder, tmp_path / "cache")
     assert bundle.vocabulary().pieces[0] == b"<unk>"
+    assert 0 not in bundle.special and VOCABULARY + 3 not in bundle.special
+    # What stands for audio is no text, whatever the file says.
+    assert not bundle.vocabulary().pieces[bundle.tokens["audio"]]
+    assert all(result.ok for result in check_bundle(bundle))
 
 
 def test_a_tokenizer_that_is_larger_than_the_model(folder: Path, tmp_path: Path) -> None:
