@@ -108,6 +108,9 @@ class FakePlan:
     windows: int = 1
     why: str = "by rule"
     least_windows: int = 1
+    target_cores: tuple[int, ...] = ()
+    draft_cores: tuple[int, ...] = ()
+    pin: bool = True
 
     def drafts(self, seconds: float | None) -> bool:
         return seconds is None or seconds > 30 * (self.least_windows - 1)
@@ -254,6 +257,9 @@ class FakeRun:
         if self._draft and window.index == self._script.dropped:
             why = "drafting does not pay"
             self._events.append(DraftingChanged(0.0, window.index, False, why))
+        if not self._windows:
+            for lane in ("target", "draft") if self._draft else ("target",):
+                self._events.append(LaneChanged(0.0, lane, "idle", -1))
 
     def _count(self, tokens: int) -> None:
         c = self._counters

@@ -36,6 +36,7 @@ from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import needs_drafter
 from as2d_cli.profile.alignment import Tracer, WindowTrace, trace_of
 from as2d_cli.profile.costs import CostModel
+from as2d_cli.tasks.answer_planning import plan_answers
 from as2d_cli.tasks.asking import hear
 from as2d_cli.tasks.interrupt import interruptible
 from as2d_cli.tasks.models import (
@@ -155,7 +156,10 @@ class Session:
             raise As2dError("nothing to measure: no clip can be used", status=ExitStatus.USAGE)
         planned = {}
         if request.planned is not None:
-            planned = plan_units(request.planned, backend, units)
+            asked = request.planned
+            if request.questions is not None:
+                asked = plan_answers(asked, backend).request
+            planned = plan_units(asked, backend, units)
             entrants.append(planned_contender(planned))
             used = dict.fromkeys(p.entrant.drafter for p in planned.values())
             drafters |= self._models_of([name for name in used if name and name not in drafters])

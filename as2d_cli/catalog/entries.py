@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -172,6 +172,18 @@ class Catalogue:
                 return entry
         others = (entry for entry in usable if entry.default_for == command and not entry.target)
         return next(others, None)
+
+    def smaller(self, model_id: str, among: Collection[str]) -> str | None:
+        """The largest model with the role of this one that is smaller than it."""
+        own = self.get(model_id)
+        if own is None:
+            return None
+        found = [
+            entry
+            for entry in self.models
+            if entry.role == own.role and entry.id in among and entry.bytes < own.bytes
+        ]
+        return max(found, key=lambda entry: entry.bytes).id if found else None
 
 
 def load_catalogue(path: Path | None = None) -> Catalogue:

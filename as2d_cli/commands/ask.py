@@ -20,6 +20,7 @@ from as2d_cli.commands.options import (
     End,
     Offline,
     Pin,
+    PlanFile,
     Quiet,
     SoundDevice,
     Start,
@@ -34,10 +35,12 @@ from as2d_cli.output.answers import AnswerFormat
 if TYPE_CHECKING:
     from as2d_cli.output.renderer import Writer
     from as2d_cli.output.talk import Talk
+    from as2d_cli.tasks.ahead import Ahead
+    from as2d_cli.tasks.answer_planning import AnswerPlan
     from as2d_cli.tasks.asking import AskOptions
-    from as2d_cli.tasks.models import Backend, ModelRequest, PlanFace
+    from as2d_cli.tasks.models import Backend, ModelRequest, Models
     from as2d_cli.tasks.sources import Source
-    from as2d_cli.tasks.transcript import Transcript
+    from as2d_cli.tasks.transcript import Monitor, Transcript
     from as2d_cli.tasks.transcription import TranscribeOptions
 
 __all__ = ["register"]
@@ -186,18 +189,20 @@ def _ask(
     llm_drafter: Annotated[
         str,
         typer.Option(
-            metavar="ID|PATH|none",
-            help="Small language model that runs ahead of the one that answers; for an audio-llm "
-            "a model that transcribes, which hears the same.",
+            metavar="ID|PATH|auto|none",
+            help="Small language model that runs ahead of the one that answers; auto: one that is "
+            "here, if it was measured to gain anything. For an audio-llm a model that transcribes, "
+            "which hears the same.",
             rich_help_panel=MODELS,
         ),
-    ] = "none",
+    ] = "auto",
     method: Annotated[
         AnswerMethod,
         typer.Option(
             help="Of the answers. lookup: candidates are looked up in prompt and answer; target: "
             "none; as2d: by a drafter; anchored: by one that starts again from the answer when it "
-            "has lost it; auto: lookup, or as2d where a drafter is named. The others are there to "
+            "has lost it; coupled: in turn with one; auto: what as2d profile measured to be the "
+            "fastest, else lookup, or as2d where a drafter is named. The others are there to "
             "compare with.",
             rich_help_panel=MODELS,
         ),
@@ -221,8 +226,27 @@ def _ask(
             metavar="ID|PATH|auto|none", help="Drafter of the transcript.", rich_help_panel=MODELS
         ),
     ] = "auto",
+    target_cores: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Cores of the model that answers, as 0-3,5.",
+            show_default="auto",
+            rich_help_panel=MODELS,
+        ),
+    ] = None,
+    draft_cores: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Cores of its drafter.",
+            show_default="auto",
+            rich_help_panel=MODELS,
+        ),
+    ] = None,
     threads: Threads = None,
     pin: Pin = True,
+    plan: PlanFile = "auto",
     yes: Annotated[
         bool,
         typer.Option(
@@ -253,6 +277,7 @@ def _ask(
     if environment.stdout.raw is None:
         raise As2dError("standard output is closed", remedy="leave it open")
 
+    from as2d_cli.profile.plan_file import by_plan
     from as2d_cli.tasks.asking import AskOptions, answering, check_questions
     from as2d_cli.tasks.models import ModelRequest
     from as2d_cli.tasks.transcription import TranscribeOptions
@@ -270,14 +295,19 @@ def _ask(
             offline=offline,
         ),
         listening=TranscribeOptions(language=None if language == "auto" else language.lower()),
-        llm=answering(
-            llm,
-            drafter=None if llm_drafter == "none" else llm_drafter,
-            method=method.value,
-            budget=budget,
-            threads=threads,
-            pin=pin,
-            offline=offline,
+        llm=by_plan(
+            answering(
+                llm,
+                drafter=None if llm_drafter == "none" else llm_drafter,
+                method=method.value,
+                budget=budget,
+                target_cores=target_cores,
+                draft_cores=draft_cores,
+                threads=threads,
+                pin=pin,
+                offline=offline,
+            ),
+            plan,
         ),
         options=AskOptions(
             SYSTEM if system is None else system.strip(), max_tokens, temperature, seed
@@ -317,39 +347,49 @@ class _Job:
     ) -> int:
         """Asks about a file, or without one about the microphone; returns how much failed."""
         from as2d_cli.output.answers import answer_renderer
+        from as2d_cli.tasks.ahead import Ahead
+        from as2d_cli.tasks.answer_planning import plan_answers
         from as2d_cli.tasks.asking import ask, nothing_said
-        from as2d_cli.tasks.models import (
-            check_answerer,
-            default_backend,
-            hears,
-            make_plan,
-            open_models,
-        )
+        from as2d_cli.tasks.models import check_answerer, default_backend, hears, open_models
 
         with self._streams() as (talk, out):
             backend = self.environment.backend or default_backend(
                 talk, bars(self.environment, talk)
             )
-            plan = make_plan(self.llm, backend)
+            made = plan_answers(self.llm, backend)
+            llm, plan = made.request, made.plan
             # Before anybody listens: a model that cannot be had must not cost a recording.
-            for name in (self.llm.target, self.llm.drafter):
+            for name in (llm.target, llm.drafter):
                 if name is not None:
                     self._agree(name, backend, yes=yes)
-            model = backend.ensure(self.llm.target, self.llm.offline)
+            model = backend.ensure(llm.target, llm.offline)
             check_answerer(model)
+            if llm.drafter is not None and backend.to_fetch(llm.drafter):
+                with contextlib.suppress(As2dError):  # told when it is to be loaded
+                    backend.ensure(llm.drafter, llm.offline)
             if hears(model):
                 with self._source(audio, excerpt, device) as source:
-                    self._ask_itself(source, plan, talk, backend, out)
+                    self._ask_itself(source, made, talk, backend, out)
                 return talk.failures
-            transcript = self._hear(audio, excerpt, device, talk, backend)
-            if transcript is None:
-                return talk.failures
-            with contextlib.ExitStack() as stack:
+
+            def opening(monitor: Monitor) -> AbstractContextManager[Models]:
+                return open_models(llm, plan, backend, monitor, check=check_answerer)
+
+            with Ahead(
+                opening,
+                self.options,
+                self.questions[0],
+                talk,
+                own_cores=(*plan.target_cores, *plan.draft_cores) if plan.pin else (),
+                cores=backend.cores(),
+            ) as ahead:
+                transcript = self._hear(audio, excerpt, device, ahead, backend)
+                if transcript is None:
+                    return talk.failures
                 models = None
                 if not nothing_said(transcript):
-                    opening = open_models(self.llm, plan, backend, talk, check=check_answerer)
-                    models = stack.enter_context(opening)
-                    talk.info(f"answers: {models.target.id}, {plan.method}")
+                    models = ahead.models()
+                    talk.info(f"answers: {models.target.id}, {plan.method}, {made.why}")
                 ask(
                     transcript,
                     self.questions,
@@ -357,11 +397,14 @@ class _Job:
                     self.options,
                     sink=answer_renderer(self.format, out, transcript=self.show_transcript),
                     monitor=talk,
+                    ahead=ahead.computed,
+                    why=made.why,
+                    recent=backend.recent(llm.target),
                 )
             return talk.failures
 
     def _ask_itself(
-        self, source: Source, plan: PlanFace, talk: Talk, backend: Backend, out: Writer
+        self, source: Source, made: AnswerPlan, talk: Talk, backend: Backend, out: Writer
     ) -> None:
         """Asks a model that hears the recording itself."""
         from as2d_cli.output.answers import answer_renderer
@@ -373,8 +416,8 @@ class _Job:
         options = self.options
         if options.system == SYSTEM:  # which speaks of a transcript
             options = replace(options, system=AUDIO_SYSTEM)
-        offline = self.llm.offline
-        recording = record(source, monitor=talk, backend=backend, offline=offline)
+        llm = made.request
+        recording = record(source, monitor=talk, backend=backend, offline=llm.offline)
         if recording is None:
             return
         transcript = recording.unwritten(self.listening.language)
@@ -387,9 +430,9 @@ class _Job:
         with contextlib.ExitStack() as stack:
             models = None
             if recording.spoken:
-                opening = open_models(self.llm, plan, backend, talk, check=check_answerer)
+                opening = open_models(llm, made.plan, backend, talk, check=check_answerer)
                 models = stack.enter_context(opening)
-                talk.info(f"answers: {models.target.id}, {plan.method}")
+                talk.info(f"answers: {models.target.id}, {made.plan.method}, {made.why}")
             ask(
                 transcript,
                 self.questions,
@@ -398,6 +441,8 @@ class _Job:
                 sink=answer_renderer(self.format, out, transcript=self.show_transcript),
                 monitor=talk,
                 recording=recording,
+                why=made.why,
+                recent=backend.recent(llm.target),
             )
 
     def _hear(
@@ -405,13 +450,20 @@ class _Job:
         audio: str | None,
         excerpt: tuple[float, float | None],
         device: str | None,
-        talk: Talk,
+        ahead: Ahead,
         backend: Backend,
     ) -> Transcript | None:
         from as2d_cli.tasks.asking import hear
 
         with self._source(audio, excerpt, device) as source:
-            return hear(source, self.speech, self.listening, monitor=talk, backend=backend)
+            return hear(
+                source,
+                self.speech,
+                self.listening,
+                monitor=ahead.watcher,
+                backend=backend,
+                sink=ahead.listener,
+            )
 
     @contextlib.contextmanager
     def _source(

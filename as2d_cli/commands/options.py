@@ -13,6 +13,7 @@ __all__ = [
     "End",
     "Offline",
     "Pin",
+    "PlanFile",
     "Quiet",
     "SoundDevice",
     "Start",
@@ -75,4 +76,14 @@ Pin = Annotated[
 Offline = Annotated[
     bool,
     typer.Option("--offline", help="Never ask the network for a model.", rich_help_panel=MODELS),
+]
+
+PlanFile = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|FILE",
+        help="auto: by what as2d profile measured here, else by rule; or a plan that it wrote. "
+        "Options given beside it count.",
+        rich_help_panel=MODELS,
+    ),
 ]

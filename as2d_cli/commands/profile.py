@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json as json_module
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,9 +27,11 @@ from as2d_cli.errors import As2dError, ExitStatus
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from as2d_cli.catalog import Bundle, Listeners, Store
     from as2d_cli.device.opened import DeviceRequest
     from as2d_cli.machine import Conditions, MachineFacts
     from as2d_cli.output.file import ResultFile
+    from as2d_cli.output.talk import Talk
     from as2d_cli.profile.session import Findings, ProfileRequest
 
 __all__ = ["register"]
@@ -45,7 +49,8 @@ def _profile(
     drafter: Annotated[
         str,
         typer.Option(
-            metavar="ID|PATH|auto|none", help="The drafter; auto: what transcribe would take."
+            metavar="ID|PATH|auto|none",
+            help="The drafter; auto: what transcribe or ask would take.",
         ),
     ] = "auto",
     quick: Annotated[bool, typer.Option("--quick", help="Under 10 seconds, and rough.")] = False,
@@ -87,10 +92,11 @@ def _profile(
     device_seconds: Seconds = SECONDS,
     keep: Keep = True,
 ) -> None:
-    """Measure this machine with a pair of models, and plan how transcribe uses its cores.
+    """Measure this machine with a pair of models, and plan how transcribe uses its cores; with a
+    language model, how ask does.
 
-    Takes less than a minute. What is measured is kept, and transcribe plans by it for as long as
-    machine, models and versions are the same.
+    Takes about a minute. What is measured is kept, and planned by for as long as machine, models
+    and versions are the same.
     """
     from as2d_cli.output.file import result_files
 
@@ -104,6 +110,7 @@ def _profile(
             _one_of({"--device-file": True, "--saved": saved, "--save": save is not None})
             _device(environment, device_file, alignment, explain=explain, json=json, files=files)
             return
+        from as2d_cli.catalog.bundle import LLAMA
         from as2d_cli.profile.measure import FULL, QUICK, USUAL
         from as2d_cli.profile.session import ProfileRequest
 
@@ -114,28 +121,24 @@ def _profile(
             saved=saved,
             alignment=alignment,
         )
-        found = _found(environment, request, there, offline=offline, quiet=quiet)
+        talk, store, bundle = _target(environment, target, offline=offline, quiet=quiet)
+        if bundle.family == LLAMA:
+            _one_of({f"the language model {bundle.id}": True, "--html": html is not None})
+            _one_of({f"the language model {bundle.id}": True, "--device": there is not None})
+            _one_of({f"the language model {bundle.id}": True, "--alignment": alignment is not None})
+            _answers(environment, request, bundle, store, talk, json=json, files=files, quiet=quiet)
+            return
+        found = _found(environment, request, bundle, store, talk, there, quiet=quiet)
         _show(environment, *found, explain=explain, json=json)
         _write(files, found[0])
 
 
-def _found(
-    environment: Environment,
-    request: ProfileRequest,
-    device: DeviceRequest | None,
-    *,
-    offline: bool,
-    quiet: bool,
-) -> tuple[Findings, MachineFacts, Conditions]:
-    """Gets the models, and measures; then tells of the machine."""
-    from dataclasses import replace
-
+def _target(
+    environment: Environment, name: str, *, offline: bool, quiet: bool
+) -> tuple[Talk, _Models, Bundle]:
+    """Gets the target."""
     from as2d_cli.catalog import Listeners, Silent, default_store, fetching, waiting
-    from as2d_cli.output.bench_progress import BenchProgress
     from as2d_cli.output.talk import Talk
-    from as2d_cli.profile.profiles import Profiles
-    from as2d_cli.profile.session import run_profile
-    from as2d_cli.tasks.models import AUTO
 
     store = default_store(
         offline=offline, variables=environment.variables.get, cache=environment.cache_dir
@@ -146,11 +149,98 @@ def _found(
         on_start=lambda entry, folder: talk.notice(fetching(entry, folder)),
         on_wait=lambda other: talk.notice(waiting(other)),
     )
-    target = store.ensure(request.target, listeners)
+    models = _Models(store, listeners)
+    return talk, models, store.ensure(name, listeners)
+
+
+@dataclass(frozen=True)
+class _Models:
+    """The bundles of this machine, and who hears what while one is made."""
+
+    store: Store
+    listeners: Listeners
+
+    def drafter(self, asked: str | None, default: Callable[[Store], str | None]) -> Bundle | None:
+        """The drafter that is asked for; with ``auto`` the default."""
+        from as2d_cli.tasks.models import AUTO
+
+        name = default(self.store) if asked == AUTO else asked
+        return None if name is None else self.store.ensure(name, self.listeners)
+
+
+def _answers(
+    environment: Environment,
+    request: ProfileRequest,
+    target: Bundle,
+    models: _Models,
+    talk: Talk,
+    *,
+    json: bool,
+    files: dict[str, ResultFile],
+    quiet: bool,
+) -> None:
+    """The profile of a language model."""
+    from as2d_cli.output.answer_report import print_answers
+    from as2d_cli.output.bench_progress import BenchProgress
+    from as2d_cli.output.console import print_page
+    from as2d_cli.profile.answer_profiles import AnswerProfiles
+    from as2d_cli.profile.answer_session import profile_answers
+    from as2d_cli.profile.plan_file import SavedPlan, as_json
+
+    def here(store: Store) -> str | None:
+        made = {entry.id for entry in store.catalogue.models if store.made(entry.id) is not None}
+        return store.catalogue.smaller(target.id, made)
+
+    drafter = models.drafter(request.drafter, here)
+    watch = BenchProgress(environment, quiet=quiet)
+    try:
+        profiles = AnswerProfiles(environment.cache_dir)
+        effort, saved = request.effort, request.saved
+        found = profile_answers(target, drafter, effort, profiles, watch, saved=saved)
+    finally:
+        watch.close()
+    if found.file is not None:
+        talk.notice(f"kept in {found.file}; ask plans by it")
+    if json:
+        data = {"costs": found.costs.as_json(), "method": found.choice.method}
+        whole = json_module.dumps(data | {"why": found.choice.why}, indent=1, allow_nan=False)
+        environment.stdout.write(whole + "\n")
+    else:
+        print_page(environment, lambda console: print_answers(found, console))
+    for file in files.values():
+        plan = found.plan()
+        needs = drafter.id if drafter is not None and plan.draft_cores else None
+        saved_plan = as_json(SavedPlan(target.id, needs, plan))
+        file.out.write(json_module.dumps(saved_plan, indent=1) + "\n")
+        file.keep()
+
+
+def _found(
+    environment: Environment,
+    request: ProfileRequest,
+    target: Bundle,
+    models: _Models,
+    talk: Talk,
+    device: DeviceRequest | None,
+    *,
+    quiet: bool,
+) -> tuple[Findings, MachineFacts, Conditions]:
+    """Gets the drafter, and measures; then tells of the machine."""
+    from dataclasses import replace
+
+    from as2d_cli.output.bench_progress import BenchProgress
+    from as2d_cli.profile.profiles import Profiles
+    from as2d_cli.profile.session import run_profile
+    from as2d_cli.tasks.models import AUTO
+
+    def default(store: Store) -> str | None:
+        entry = store.catalogue.default_drafter("transcribe", target.id, None)
+        return None if entry is None else entry.id
+
+    drafter = models.drafter(request.drafter, default)
     if request.drafter == AUTO:
-        default = store.catalogue.default_drafter("transcribe", target.id, None)
-        request = replace(request, drafter=None if default is None else default.id)
-    drafter = store.ensure(request.drafter, listeners) if request.drafter else None
+        request = replace(request, drafter=None if drafter is None else drafter.id)
+    store = models.store
     watch = BenchProgress(environment, quiet=quiet)
     profiles = Profiles(environment.cache_dir)
     with ExitStack() as stack:

@@ -22,6 +22,7 @@ from as2d_cli.commands.options import (
     End,
     Offline,
     Pin,
+    PlanFile,
     Quiet,
     SoundDevice,
     Start,
@@ -343,15 +344,7 @@ def _transcribe(
     ] = None,
     threads: Threads = None,
     pin: Pin = True,
-    plan: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|FILE",
-            help="auto: by what as2d profile measured here, else by rule; or a plan that it wrote. "
-            "Options given beside it count.",
-            rich_help_panel=MODELS,
-        ),
-    ] = "auto",
+    plan: PlanFile = "auto",
     offline: Offline = False,
 ) -> None:
     """Turn speech into text.

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from as2d_cli import _native
+from as2d_cli.decoding.costs import RunCosts
 from as2d_cli.decoding.counters import Counters
 from as2d_cli.decoding.events import Event, event_from_native
 from as2d_cli.decoding.ort_library import ort_library
@@ -270,12 +271,13 @@ class Engine:
         windows: int | None = None,
         tell_encodings: bool = False,
         adaptive: bool = True,
+        costs: RunCosts | None = None,
     ) -> Run:
         """Starts a run; the one before must be over.
 
         Args:
             draft: False lets the target go alone where the method needs a drafter.
-            method, budget, exact, windows: other ones than the plan's.
+            method, budget, exact, windows, costs: other ones than the plan's.
             tell_encodings: tell `WindowEncoded` of each window, 3 MB of it.
             adaptive: draft only while it pays, and with as many candidates as pay where the plan
                 knows the costs; the text is the same. Off, the method is what the plan says
@@ -292,9 +294,10 @@ class Engine:
         windows = self._plan.windows if windows is None else windows
         if not draft and needs_drafter(method):
             method, budget = ("batched", windows) if windows > 1 else ("target", budget)
-        costs = self._plan.costs.as_native() if adaptive and self._plan.costs else None
+        costs = self._plan.costs if costs is None else costs
+        known = costs.as_native() if adaptive and costs else None
         try:
-            run = native.start(method, budget, exact, tell_encodings, windows, adaptive, costs)
+            run = native.start(method, budget, exact, tell_encodings, windows, adaptive, known)
         except _native.NativeError as error:
             raise As2dError(str(error)) from error
         return Run(run, native, exact and self._can_be_exact)

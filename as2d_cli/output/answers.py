@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
@@ -180,9 +181,12 @@ def _asked(answers: Answers) -> dict[str, Any]:
         "model": answers.model,
         "drafter": answers.drafter,
         "method": answers.method,
+        "plan": None if answers.plan is None else asdict(answers.plan),
+        "why": answers.why,
         "system": answers.system,
         "temperature": answers.temperature,
         "seed": answers.seed,
+        "prompt_tokens_ahead": answers.prompt_tokens_ahead,
     }
 
 

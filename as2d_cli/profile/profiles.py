@@ -24,7 +24,17 @@ from as2d_cli.profile.alignment import (
 )
 from as2d_cli.profile.costs import CostModel
 
-__all__ = ["BundleFolder", "Profile", "Profiles", "Where", "here", "key_of"]
+__all__ = [
+    "BundleFolder",
+    "Profile",
+    "Profiles",
+    "Where",
+    "file_name",
+    "here",
+    "key_of",
+    "stale",
+    "write_whole",
+]
 
 
 class BundleFolder(Protocol):
@@ -66,18 +76,7 @@ class Profiles:
         """
         data = profile.costs.as_json() | {"heard": recordings_json(profile.heard)}
         path = self._path(profile.costs.key)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-            temporary.replace(path)
-        except OSError as error:
-            raise As2dError(
-                f"cannot write {path}: {error.strerror}",
-                remedy="make room there or set AS2D_CACHE_DIR to another folder",
-            ) from error
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_whole(path, data)
         return path
 
     def load(self, key: Mapping[str, Any]) -> tuple[Profile | None, str]:
@@ -99,9 +98,34 @@ class Profiles:
         return sorted(self._folder.glob(f"{stem}*.json"))
 
     def _path(self, key: Mapping[str, Any]) -> Path:
-        # Cores are no part of the name: a smaller mask is the same machine, and stale.
-        names = (key["machine"], key["target"], key["drafter"] or "none")
-        return self._folder / ("-".join(_plain(str(name)) for name in names) + ".json")
+        return self._folder / file_name(key)
+
+
+def file_name(key: Mapping[str, Any]) -> str:
+    """Of what was measured, by what it belongs to."""
+    # Cores are no part of the name: a smaller mask is the same machine, and stale.
+    names = (key["machine"], key["target"], key["drafter"] or "none")
+    return "-".join(_plain(str(name)) for name in names) + ".json"
+
+
+def write_whole(path: Path, data: Mapping[str, Any]) -> None:
+    """Writes JSON, whole or not at all, in the place of what was there.
+
+    Raises:
+        As2dError: there is no room, or no permission.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise As2dError(
+            f"cannot write {path}: {error.strerror}",
+            remedy="make room there or set AS2D_CACHE_DIR to another folder",
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _read(path: Path, key: Mapping[str, Any]) -> tuple[Profile | None, str]:
@@ -114,13 +138,20 @@ def _read(path: Path, key: Mapping[str, Any]) -> tuple[Profile | None, str]:
         return None, f"{path.name} cannot be read ({error.strerror})"
     except (ValueError, TypeError, KeyError, AttributeError):
         return None, f"{path.name} is broken"
+    why = stale(profile.costs.key, key)
+    return (None, why) if why else (profile, "")
+
+
+def stale(found: Mapping[str, Any], key: Mapping[str, Any]) -> str:
+    """Why what belongs to `found` says nothing of `key`, or an empty text.
+
+    Where the latter has no drafter, any will do.
+    """
     # Through JSON, so that both sides have lists where one had tuples.
     wanted = json.loads(json.dumps(dict(key)))
     names = [n for n in wanted if key["drafter"] is not None or not n.startswith("drafter")]
-    changed = [name for name in names if wanted[name] != profile.costs.key.get(name)]
-    if changed:
-        return None, f"what was measured is stale: {_listed(changed)} changed since"
-    return profile, ""
+    changed = [name for name in names if wanted[name] != found.get(name)]
+    return f"what was measured is stale: {_listed(changed)} changed since" if changed else ""
 
 
 @dataclass(frozen=True)

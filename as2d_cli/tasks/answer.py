@@ -8,7 +8,7 @@ from typing import Protocol
 
 from as2d_cli.tasks.transcript import Counters, Transcript
 
-__all__ = ["NO_SPEECH", "Answer", "AnswerSink", "Answers"]
+__all__ = ["NO_SPEECH", "Answer", "AnswerSink", "Answers", "Planned"]
 
 NO_SPEECH = "no speech"
 """The answer to any question about a recording in which nobody speaks."""
@@ -43,6 +43,16 @@ class Answer:
         return self.reason != NO_SPEECH
 
 
+@dataclass(frozen=True)
+class Planned:
+    """How the model that answers is run; see `as2d_cli.decoding.Plan`."""
+
+    budget: int
+    target_cores: tuple[int, ...]
+    draft_cores: tuple[int, ...]
+    pin: bool
+
+
 @dataclass
 class Answers:
     """All answers about one recording.
@@ -50,7 +60,9 @@ class Answers:
     Attributes:
         model: id of the one that answers, or None where there was nothing to ask about.
         drafter, method: of the answers; those of the speech stage are in `transcript`.
+        plan, why: how the model is run, and what that was decided by.
         system, temperature, seed: see `as2d_cli.tasks.prompting.AskOptions`.
+        prompt_tokens_ahead: of the first question's prompt, computed while the recording was heard.
         wall: seconds that answering took, all questions together.
     """
 
@@ -58,9 +70,12 @@ class Answers:
     model: str | None = None
     drafter: str | None = None
     method: str | None = None
+    plan: Planned | None = None
+    why: str = ""
     system: str = ""
     temperature: float = 0.0
     seed: int = 0
+    prompt_tokens_ahead: int = 0
     answers: list[Answer] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     wall: float = 0.0

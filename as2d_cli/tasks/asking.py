@@ -3,9 +3,8 @@
 Example::
 
     transcript = hear(file_source("talk.mp4"), speech, TranscribeOptions(), ...)
-    request = answering("qwen2.5-coder-1.5b-instruct")
-    plan = make_plan(request, backend)
-    with open_models(request, plan, backend, monitor, check=check_answerer) as models:
+    made = plan_answers(answering("qwen2.5-coder-1.5b-instruct"), backend)
+    with open_models(made.request, made.plan, backend, monitor, check=check_answerer) as models:
         answers = ask(transcript, ["summarize"], models, AskOptions(), sink=sink, monitor=monitor)
 """
 
@@ -27,13 +26,23 @@ from as2d_cli.decoding.events import (
     WindowFinished,
 )
 from as2d_cli.errors import As2dError, ExitStatus
-from as2d_cli.tasks.answer import NO_SPEECH, Answer, Answers, AnswerSink
-from as2d_cli.tasks.models import Backend, ModelRequest, Models, RunFace
+from as2d_cli.profile.recent import RecentAnswers
+from as2d_cli.tasks.ahead import shared
+from as2d_cli.tasks.answer import NO_SPEECH, Answer, Answers, AnswerSink, Planned
+from as2d_cli.tasks.models import AUTO, Backend, ModelRequest, Models, RunFace
 from as2d_cli.tasks.prompting import AskOptions, Prompt, Prompter
 from as2d_cli.tasks.recording import Recording
 from as2d_cli.tasks.sources import Source
 from as2d_cli.tasks.subject import Heard, Subject, Written
-from as2d_cli.tasks.transcript import Counters, Monitor, Progress, Segment, SourceInfo, Transcript
+from as2d_cli.tasks.transcript import (
+    Counters,
+    Monitor,
+    Progress,
+    Segment,
+    Sink,
+    SourceInfo,
+    Transcript,
+)
 from as2d_cli.tasks.transcription import TranscribeOptions, transcribe
 from as2d_cli.text.question import from_notes
 from as2d_cli.text.repeats import suspicions
@@ -64,25 +73,23 @@ _FAREWELL = 0.8
 def answering(
     model: str,
     *,
-    drafter: str | None = None,
-    method: str = "auto",
+    drafter: str | None = AUTO,
+    method: str = AUTO,
     budget: int | None = None,
+    target_cores: str | None = None,
+    draft_cores: str | None = None,
     threads: int | None = None,
     pin: bool = True,
     offline: bool = False,
 ) -> ModelRequest:
-    """The request for a model that answers.
-
-    ``auto`` looks candidates up in prompt and answer: answers that repeat the transcript gain by
-    it, and looking up costs nothing to others. Whoever names a drafter wants it used.
-    """
-    if method == "auto":
-        method = "lookup" if drafter is None else "as2d"
+    """The request for a model that answers; see `as2d_cli.tasks.answer_planning`."""
     return ModelRequest(
         target=model,
         drafter=drafter,
         method=method,
         budget=budget,
+        target_cores=target_cores,
+        draft_cores=draft_cores,
         threads=threads,
         pin=pin,
         offline=offline,
@@ -112,13 +119,19 @@ def hear(
     *,
     monitor: Monitor,
     backend: Backend,
+    sink: Sink | None = None,
 ) -> Transcript | None:
     """The transcript to ask about; None for an input that failed, which `monitor` was told.
+
+    Args:
+        sink: reads it while it comes.
 
     Raises:
         As2dError: the models cannot be had, or the request is impossible.
     """
-    made = transcribe([source], request, options, sink=_Unread(), monitor=monitor, backend=backend)
+    made = transcribe(
+        [source], request, options, sink=sink or _Unread(), monitor=monitor, backend=backend
+    )
     return made[0] if made else None
 
 
@@ -136,6 +149,9 @@ def ask(
     sink: AnswerSink,
     monitor: Monitor,
     recording: Recording | None = None,
+    ahead: Sequence[int] = (),
+    why: str = "",
+    recent: RecentAnswers | None = None,
 ) -> Answers:
     """Answers `questions`, in order, about one transcript.
 
@@ -147,6 +163,9 @@ def ask(
         models: opened for `answering`; None where `nothing_said`.
         recording: what is asked about in the place of the transcript, by a model that hears; it
             has speech in it.
+        ahead: the beginning of the prompt, where the model has computed it already.
+        why: what the models' plan was made by.
+        recent: is told what became of each answer's candidates.
 
     Raises:
         As2dError: a question is too long, or the engine failed. The sink was told to abandon.
@@ -159,7 +178,8 @@ def ask(
     try:
         work = None
         if models is not None and not nothing_said(transcript):
-            work = _Answering(answers, models, options, sink, monitor, recording)
+            work = _Answering(answers, models, options, sink, monitor, recording, ahead, recent)
+            answers.why = why
         for question in questions:
             sink.question(question)
             if work is None:
@@ -207,13 +227,19 @@ class _Answering:
         sink: AnswerSink,
         monitor: Monitor,
         recording: Recording | None,
+        ahead: Sequence[int],
+        recent: RecentAnswers | None,
     ) -> None:
         self._answers, self._models, self._options = answers, models, options
         self._sink, self._monitor = sink, monitor
+        self._ahead, self._recent = ahead, recent
         target, drafter, plan = models.target, models.drafter, models.plan
         answers.model = target.id
         answers.drafter = drafter.id if drafter is not None else None
         answers.method = plan.method
+        answers.plan = Planned(
+            plan.budget, tuple(plan.target_cores), tuple(plan.draft_cores), plan.pin
+        )
         name = answers.transcript.info.name
         self._info = SourceInfo(name, None, target.id, answers.drafter, plan.method, plan.budget)
         self._pieces = target.vocabulary().pieces
@@ -241,10 +267,13 @@ class _Answering:
             self._models, self._options, self._info, self._pieces, self._monitor
         ) as talk:
             notes: list[str] = []
-            if not self._prompter.fits(prompt):
+            if self._prompter.fits(prompt):
+                if not self._answers.answers:
+                    self._answers.prompt_tokens_ahead = shared(self._ahead, prompt.ids)
+            else:
                 notes = self._ask_parts(talk, question)
                 prompt = self._prompter.prompt(from_notes(system, notes, question))
-            talk.heading = "answering"
+            talk.heading = f"answering, {self._models.plan.method}"
             said = talk.say(prompt, self._prompter.limit(prompt), self._sink.commit)
             counters = talk.end()
         for text in _doubts(said):
@@ -261,6 +290,9 @@ class _Answering:
             counters=counters,
         )
         self._monitor.info(_summary(answer))
+        if self._recent is not None:
+            steps = counters.alone_steps + sum(counters.verify_steps.values())
+            self._recent.add(self._models.plan.method, counters.committed, steps)
         return answer
 
     def _ask_parts(self, talk: _Conversation, question: str) -> list[str]:

@@ -10,10 +10,12 @@ from typing import Any, Protocol
 
 from as2d_cli.catalog.bundle import ANSWERING, AUDIO_LLM
 from as2d_cli.decoding.costs import RunCosts
-from as2d_cli.decoding.plan import PlanRequest
+from as2d_cli.decoding.plan import PlanRequest, this_machine
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.methods import needs_drafter
+from as2d_cli.profile.answer_costs import AnswerCosts
 from as2d_cli.profile.costs import CostModel
+from as2d_cli.profile.recent import RecentAnswers
 from as2d_cli.tasks.interrupt import interruptible
 from as2d_cli.tasks.transcript import Counters, Monitor
 from as2d_cli.text.whisper_prompt import ModelFacts
@@ -115,6 +117,12 @@ class PlanFace(Protocol):
     @property
     def windows(self) -> int: ...
     @property
+    def target_cores(self) -> Sequence[int]: ...
+    @property
+    def draft_cores(self) -> Sequence[int]: ...
+    @property
+    def pin(self) -> bool: ...
+    @property
     def why(self) -> str: ...
     def drafts(self, seconds: float | None, /) -> bool: ...
 
@@ -139,6 +147,12 @@ class Backend:
         costs: (target, drafter or None) -> what was measured here and still holds, or None.
         to_fetch: id or path -> what would have to be fetched for it ("1117 MB, licence MIT"), or
             None for nothing.
+        cores: that can be kept busy here; 0 where that is not known.
+        answer_drafter: id or path of a language model -> id of one that is here and can draft for
+            it, or None.
+        answer_costs: (language model, drafter or None) -> what was measured here and still holds;
+            or None, and why.
+        recent: language model -> what became of its recent answers.
     """
 
     ensure: Callable[[str, bool], Model]
@@ -149,6 +163,12 @@ class Backend:
     voice: Callable[[bool], Voice]
     costs: Callable[[Model, Model | None], CostModel | None] = lambda target, drafter: None
     to_fetch: Callable[[str], str | None] = lambda name: None
+    cores: Callable[[], int] = lambda: 0
+    answer_drafter: Callable[[str], str | None] = lambda target: None
+    answer_costs: Callable[[str, str | None], tuple[AnswerCosts | None, str]] = (
+        lambda target, drafter: (None, "nothing was measured here")
+    )
+    recent: Callable[[str], RecentAnswers] = lambda target: RecentAnswers(None)
 
 
 @dataclass(frozen=True)
@@ -348,6 +368,7 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         progress: shows their bytes (see `as2d_cli.catalog.Progress`), or None.
     """
     from as2d_cli import catalog, decoding
+    from as2d_cli.profile.answer_profiles import AnswerProfiles
     from as2d_cli.profile.choose import plan_by_profile
     from as2d_cli.profile.profiles import Profiles, key_of
 
@@ -386,6 +407,23 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
             return None
         return catalog.terms(entry)
 
+    def answer_drafter(target: str) -> str | None:
+        store = catalog.default_store()
+        here = {entry.id for entry in store.catalogue.models if store.made(entry.id) is not None}
+        return store.catalogue.smaller(target, here)
+
+    def answer_costs(target: str, drafter: str | None) -> tuple[AnswerCosts | None, str]:
+        store = catalog.default_store()
+        own = store.made(target)
+        if own is None:
+            return None, "nothing was measured here"
+        with_drafter = store.made(drafter) if drafter is not None else None
+        profiles = AnswerProfiles(store.cache)
+        found, why = profiles.load(key_of(own, with_drafter))
+        if found is None and with_drafter is not None:
+            return profiles.load(key_of(own, None))[0], why
+        return found, why
+
     return Backend(
         ensure=ensure,
         drafter=drafter,
@@ -395,4 +433,8 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         voice=voice,
         costs=costs,
         to_fetch=to_fetch,
+        cores=lambda: this_machine().granted,
+        answer_drafter=answer_drafter,
+        answer_costs=answer_costs,
+        recent=lambda target: AnswerProfiles(catalog.default_store().cache).recent(target),
     )

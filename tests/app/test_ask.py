@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from as2d_cli.app import run
+from as2d_cli.decoding import Plan, RunCosts
 from as2d_cli.environment import Environment, Output
+from as2d_cli.profile.plan_file import SavedPlan, as_json
 from tests.fakes import Script, backend, run_cli, tone, write_wav
 from tests.sound import FakeSound
 
@@ -169,19 +171,58 @@ def test_the_microphone() -> None:
     assert ran.stderr == "as2d: <microphone>: recording until Ctrl-C\n"
 
 
+def test_while_somebody_is_silent_the_prompt_is_computed() -> None:
+    pause = np.zeros(2 * 48_000)
+    spoken = np.concatenate([tone(1, 48_000), pause, tone(1, 48_000), pause])
+    sound = FakeSound(spoken.astype("float32")[:, None])
+    script = Script()
+    ran = run_cli("ask", "--mic", "--end", "4.5", "a", "-f", "json", sound=sound, script=script)
+    data = json.loads(ran.stdout)
+    assert data["answers"][0]["answer"] == "It is about Hello."
+    assert data["prompt_tokens_ahead"] > 0
+    opened = [entry if entry == "closed" else entry[:2] for entry in script.log]
+    assert opened.index(("open", LLM)) < opened.index("closed")
+
+
 def test_options_reach_the_models(clip: Path) -> None:
     script = Script()
     run_cli(
         "ask", "--audio", "clip.wav", "a", "--llm", "small-llm", "--llm-drafter", LLM,
         "--budget", "4", "--threads", "2", "--no-pin", "--target", "whisper-tiny.en",
+        "--target-cores", "0", "--draft-cores", "1",
         "--drafter", "none", "--system", "Be brief.", "--language", "en",
         script=script,
     )  # fmt: skip
     answers, speech = script.asked[0], script.asked[-1]
     assert (answers.target, answers.drafter, answers.method) == ("small-llm", LLM, "as2d")
     assert (answers.budget, answers.threads, answers.pin) == (4, 2, False)
+    assert (answers.target_cores, answers.draft_cores) == ("0", "1")
+    assert (speech.target_cores, speech.draft_cores) == (None, None)
     assert (speech.target, speech.drafter, speech.method) == ("whisper-tiny.en", None, "auto")
     assert ("open", "small-llm", LLM) in script.log
+
+
+def test_a_plan_from_a_file(clip: Path) -> None:
+    costs = RunCosts({1: 0.05, 8: 0.08}, {}, 0.0, 0.0)
+    plan = Plan("coupled", (0, 1), (0, 1), 4, costs=costs)
+    saved = as_json(SavedPlan(LLM, "small-llm", plan))
+    Path("plan.json").write_text(json.dumps(saved))
+    script = Script()
+    args = ("ask", "--audio", "clip.wav", "a", "--plan", "plan.json", "-f", "json")
+    data = json.loads(run_cli(*args, script=script).stdout)
+    asked = script.asked[0]
+    assert (asked.method, asked.drafter, asked.budget) == ("coupled", "small-llm", 4)
+    assert (asked.target_cores, asked.draft_cores) == ("0,1", "0,1")
+    assert asked.costs == costs
+    assert ("open", LLM, "small-llm") in script.log
+    assert (data["method"], data["drafter"], data["plan"]["budget"]) == ("coupled", "small-llm", 4)
+    # What is given beside it counts.
+    other = Script()
+    run_cli(*args, "--budget", "2", "--llm-drafter", "none", script=other)
+    assert (other.asked[0].budget, other.asked[0].drafter) == (2, None)
+    missing = run_cli("ask", "--audio", "clip.wav", "a", "--plan", "none.json")
+    assert (missing.status, missing.stdout) == (2, "")
+    assert "as2d: --plan none.json: No such file or directory" in missing.stderr
 
 
 def test_answers_drawn_by_chance(clip: Path) -> None:
@@ -198,7 +239,8 @@ def test_answers_drawn_by_chance(clip: Path) -> None:
 
 def test_verbose_tells_models_and_figures(clip: Path) -> None:
     ran = run_cli("ask", "--audio", "clip.wav", "a", "-v")
-    assert f"as2d: answers: {LLM}, lookup\n" in ran.stderr
+    why = "by rule, not by measurement: nothing was measured here"
+    assert f"as2d: answers: {LLM}, lookup, {why}\n" in ran.stderr
     assert "as2d: 18 tokens in " in ran.stderr
 
 
@@ -212,7 +254,10 @@ def test_json(clip: Path) -> None:
     assert (data["transcript"], data["language"]) == ("Hello world.", "en")
     assert data["speech"]["model"] == "whisper-base"
     assert (data["model"], data["drafter"], data["method"]) == (LLM, None, "lookup")
+    assert data["plan"] == {"budget": 8, "target_cores": [], "draft_cores": [], "pin": True}
+    assert data["why"].startswith("by rule")
     assert data["system"] == ""
+    assert data["prompt_tokens_ahead"] == 0
     first, second = data["answers"]
     assert (first["question"], second["question"]) == ("a", "b")
     assert (first["answer"], first["reason"], first["parts"]) == ("It is about Hello.", "end", 1)

@@ -53,6 +53,7 @@ def write_model(
     architecture: str = "qwen2",
     seed: int = 0,
     tied: bool = True,
+    context: int = 128,
     facts: dict[str, Any] | None = None,
     without: str = "",
 ) -> Path:
@@ -64,7 +65,7 @@ def write_model(
     """
     random = np.random.default_rng(seed)
     writer = gguf.GGUFWriter(path, architecture)
-    writer.add_context_length(128)
+    writer.add_context_length(context)
     writer.add_embedding_length(WIDTH)
     writer.add_block_count(LAYERS)
     writer.add_feed_forward_length(FEED)

@@ -13,7 +13,6 @@ from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.tasks.answer import NO_SPEECH, Answer, Answers
 from as2d_cli.tasks.asking import (
     AskOptions,
-    answering,
     ask,
     check_questions,
     nothing_said,
@@ -312,19 +311,6 @@ def test_an_interruption_cancels_the_run() -> None:
 # Requests
 
 
-@pytest.mark.parametrize(
-    ("asked", "method"),
-    [
-        ({}, "lookup"),
-        ({"drafter": "small-llm"}, "as2d"),
-        ({"drafter": "small-llm", "method": "coupled"}, "coupled"),
-        ({"method": "target"}, "target"),
-    ],
-)
-def test_how_candidates_are_come_by(asked: dict[str, Any], method: str) -> None:
-    assert answering("toy", **asked).method == method
-
-
 @pytest.mark.parametrize("questions", [[], [""], ["a", " \n"]])
 def test_empty_questions(questions: list[str]) -> None:
     with pytest.raises(As2dError, match="question") as caught:
@@ -355,6 +341,7 @@ def test_progress_tells_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     case = run("q", answer=lambda prompt: "one line\nand more", pause=0.001)
     last = case.reader.last
     assert last is not None
-    assert (last.heading, last.info.target, last.info.drafter) == ("answering", "toy", None)
+    assert (last.heading, last.info.target) == ("answering, lookup", "toy")
+    assert last.info.drafter is None
     assert "one line" not in last.current
     assert last.tokens > 8

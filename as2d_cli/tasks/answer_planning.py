@@ -1,0 +1,63 @@
+"""How answers are made: by what was measured here, if that still holds, else by rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from as2d_cli.methods import needs_drafter
+from as2d_cli.profile.answer_choice import choose
+from as2d_cli.tasks.models import AUTO, Backend, ModelRequest, PlanFace, make_plan
+
+__all__ = ["AnswerPlan", "plan_answers", "ruled"]
+
+
+@dataclass(frozen=True)
+class AnswerPlan:
+    """How answers are made.
+
+    Attributes:
+        request: with a drafter only if the method has a use for one.
+        why: what the plan was made by, for people.
+    """
+
+    request: ModelRequest
+    plan: PlanFace
+    why: str
+
+
+def ruled(request: ModelRequest) -> ModelRequest:
+    """`request` with a method, where nothing was measured.
+
+    Candidates are looked up in prompt and answer: answers that repeat the transcript gain by it,
+    and others lose nothing. Whoever names a drafter wants it used.
+    """
+    if request.method != AUTO:
+        return request
+    return replace(request, method="lookup" if request.drafter in (None, AUTO) else "as2d")
+
+
+def plan_answers(request: ModelRequest, backend: Backend) -> AnswerPlan:
+    """How `request` is done here. Measures nothing, and fetches nothing.
+
+    Raises:
+        As2dError: status USAGE; the cores asked for are not there.
+    """
+    drafter = request.drafter
+    if drafter == AUTO:
+        drafter = backend.answer_drafter(request.target)
+    why = "as asked for"
+    costs = request.costs
+    method = request.method
+    if costs is None:
+        found, missing = backend.answer_costs(request.target, drafter)
+        if method == AUTO:
+            method, why = ruled(request).method, f"by rule, not by measurement: {missing}"
+            if found is not None:
+                chosen = choose(found, backend.recent(request.target).answers)
+                method, why = chosen.method, chosen.why
+        if found is not None:
+            costs = found.run_costs(method)
+    made = replace(
+        request, method=method, drafter=drafter if needs_drafter(method) else None, costs=costs
+    )
+    return AnswerPlan(made, make_plan(made, backend), why)
