@@ -64,6 +64,8 @@ class ChatModel(Protocol):
     @property
     def id(self) -> str: ...
     @property
+    def kind(self) -> str: ...
+    @property
     def path(self) -> Path: ...
     @property
     def tokens(self) -> Mapping[str, int]: ...
@@ -84,18 +86,20 @@ class Chat:
         special_tokens: Mapping[str, int],
         *,
         name: str = "the model",
+        knows_system: bool = True,
         variables: Mapping[str, str] | None = None,
     ) -> None:
         """Args:
             template: in Jinja; it is not trusted.
             special_tokens: ids of what is a token of its own where the template writes it.
             name: whose template it is, for messages.
+            knows_system: the model was taught to heed a system; else the user says the same.
             variables: for the template, such as ``bos_token``.
 
         Raises:
             As2dError: status UNAVAILABLE; it is no template.
         """
-        self._name, self._encoder = name, encoder
+        self._name, self._encoder, self._knows_system = name, encoder, knows_system
         self._specials = dict(special_tokens)
         # The longest first: one may begin as another does.
         longest = sorted((t for t in self._specials if len(t) > 1), key=len, reverse=True)
@@ -132,7 +136,15 @@ class Chat:
             variable: model.special.get(model.tokens.get(name, -1), "")
             for variable, name in named.items()
         }
-        return cls(template, encoder, special_tokens, name=model.id, variables=variables)
+        return cls(
+            template,
+            encoder,
+            special_tokens,
+            name=model.id,
+            # Some templates of Voxtral write what a system says, which the model was not taught.
+            knows_system=model.kind != "voxtral",
+            variables=variables,
+        )
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
         """The ids after which the model's answer begins. What is written in `messages` is text,
@@ -141,16 +153,12 @@ class Chat:
         Raises:
             As2dError: the template refuses the conversation.
         """
+        if not self._knows_system:
+            messages = _without_system(messages)
         try:
             text = self._render(messages)
         except _REFUSALS as e:
-            without = _without_system(messages)
-            if without is None:
-                self._fail(f"refuses the conversation: {e}")
-            try:  # Some models know users and assistants only.
-                text = self._render(without)
-            except _REFUSALS:
-                self._fail(f"refuses the conversation: {e}")
+            self._fail(f"refuses the conversation: {e}")
         ids: list[int] = []
         at = 0
         for special in self._special.finditer(text):
@@ -211,10 +219,10 @@ class Chat:
         ) from None
 
 
-def _without_system(messages: Sequence[Message]) -> list[Message] | None:
-    """The same, but that the user says what the system would have; None where that is not so."""
+def _without_system(messages: Sequence[Message]) -> Sequence[Message]:
+    """The same, but that the user says what the system would have."""
     match messages:
         case [Message("system") as system, Message("user") as user, *others]:
             content = f"{system.content}\n\n{user.content}"
             return [replace(user, content=content), *others]
-    return None
+    return messages

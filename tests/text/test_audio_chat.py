@@ -60,8 +60,12 @@ def test_a_template_that_begins_the_audio_itself(tmp_path: Path) -> None:
     assert ids == spell(START, USER, BEGIN, AUDIO, AUDIO, "who?", ASSISTANT)
 
 
-def test_who_knows_no_system_is_told_by_the_user(tmp_path: Path) -> None:
-    made = chat(tmp_path)
+@pytest.mark.parametrize("raises", [True, False])
+def test_who_knows_no_system_is_told_by_the_user(tmp_path: Path, raises: bool) -> None:
+    template = TEMPLATES["voxtral"]
+    refusal = "raise_exception('only user and assistant speak')"
+    assert refusal in template
+    made = chat(tmp_path, template if raises else template.replace(refusal, "message['content']"))
     ids = made.prompt([Message("system", "Be brief."), made.message("who?")], 160)
     assert ids == spell(START, USER, BEGIN, AUDIO, AUDIO, "Be brief.\n\nwho?", ASSISTANT)
 
