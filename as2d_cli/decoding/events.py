@@ -60,6 +60,7 @@ class WindowFinished(Event):
         no_speech: probability that nobody speaks, by a model that was trained to tell; else 0.
         times: where asked for and known, the second at which each token begins that is no
             timestamp, from the beginning of the window, and then the end of the last one.
+        draft: what a drafter that follows its own history had said by then, as the target's tokens.
     """
 
     window: int
@@ -69,6 +70,7 @@ class WindowFinished(Event):
     log_probability: float = 0.0
     no_speech: float = 0.0
     times: tuple[float, ...] = ()
+    draft: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Event]] = {
         e["log_probability"],
         e["no_speech"],
         tuple(e["times"]),
+        tuple(e["draft"]),
     ),
     "draft_advanced": lambda e: DraftAdvanced(e["seconds"], e["window"], e["count"], e["finished"]),
     "lane_changed": lambda e: LaneChanged(e["seconds"], e["lane"], e["activity"], e["window"]),

@@ -258,13 +258,15 @@ class _Answering:
                 self._prompter,
                 answers.transcript.language or _USUAL_LANGUAGE,
             )
+        # Where the drafter heard something else, it may be what the answer says.
+        self._source = self._prompter.source(answers.transcript.drafts)
 
     def answer(self, question: str) -> Answer:
         """Asks about the whole, or first about parts of it."""
         system = self._options.system
         prompt = self._subject.whole(question)
         with _Conversation(
-            self._models, self._options, self._info, self._pieces, self._monitor
+            self._models, self._options, self._info, self._pieces, self._source, self._monitor
         ) as talk:
             notes: list[str] = []
             if self._prompter.fits(prompt):
@@ -346,9 +348,10 @@ class _Conversation:
         options: AskOptions,
         info: SourceInfo,
         pieces: Sequence[bytes],
+        source: Sequence[int],
         monitor: Monitor,
     ) -> None:
-        self._options = options
+        self._options, self._source = options, source
         self._info, self._pieces, self._monitor = info, pieces, monitor
         self._begun = time.monotonic()
         self._run: RunFace = models.engine.start(draft=models.drafter is not None)
@@ -398,6 +401,7 @@ class _Conversation:
                 # Another one for each part of a long transcript.
                 seed=(self._options.seed + index) % 2**32,
                 draft_prompt=prompt.draft_ids,
+                source=self._source,
             )
         )
         text = _Trimmed(self._pieces)

@@ -84,6 +84,10 @@ class Prompter:
         draft = self._draft_chat.prompt(messages) if self._draft_chat is not None else ()
         return Prompt(self._chat.prompt(messages), draft)
 
+    def source(self, texts: Sequence[str]) -> list[int]:
+        """`texts` in the model's tokens, to look answers up in."""
+        return [token for text in texts for token in self._chat.ids(f" {text}\n")]
+
     def fits(self, prompt: Prompt) -> bool:
         """The context holds it and an answer."""
         return len(prompt.ids) + self.room <= self._model.context

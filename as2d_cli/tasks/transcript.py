@@ -108,8 +108,9 @@ class Transcript:
 
     duration: seconds of audio that were found. language, language_probability: None where no
     speech was, and the latter where the language was given. text: of all segments. decisions:
-    about drafting, in their order. wall: seconds it took. written: False where nobody wrote down
-    what is said, since a model that hears it itself is asked; there is no text then.
+    about drafting, in their order. drafts: what the drafter said of those windows of which it did
+    not say the same. wall: seconds it took. written: False where nobody wrote down what is said,
+    since a model that hears it itself is asked; there is no text then.
     """
 
     info: SourceInfo
@@ -120,6 +121,7 @@ class Transcript:
     segments: list[Segment] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
+    drafts: list[str] = field(default_factory=list)
     counters: Counters | None = None
     wall: float = 0.0
     written: bool = True

@@ -273,6 +273,7 @@ class _Pending:
     text: str = ""
     shown: int = 0
     attempts: list[Attempt] = field(default_factory=list)
+    draft: tuple[int, ...] = ()
     settled: bool = False
 
     @property
@@ -529,6 +530,7 @@ class _Transcription:
             times=finished.times,
         )
         pending.attempts.append(attempt)
+        pending.draft = finished.draft or pending.draft
         again = self._options.fallback and attempt.flaws and not attempt.nobody_speaks
         # What the user cut short says nothing of the model.
         if again and reason != "limit" and len(pending.attempts) < len(TEMPERATURES):
@@ -578,6 +580,9 @@ class _Transcription:
         if self._options.fallback:
             loop = invented_loop(attempt, sum(b - a for a, b in window.spoken))
         self._warn_of(window, attempt, loop)
+        if pending.draft and pending.draft != attempt.words:
+            said = b"".join(self._pieces[token] for token in pending.draft)
+            self._result.drafts.append(said.decode(errors="replace").strip())
         if self._options.condition:
             self._before = list(attempt.words) if not attempt.flaws else []
         segments = segments_of(

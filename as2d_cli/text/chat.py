@@ -186,6 +186,10 @@ class Chat:
         """How many ids `text` is, by itself."""
         return len(self._encoder.encode(text))
 
+    def ids(self, text: str) -> list[int]:
+        """Those of `text` by itself."""
+        return self._encoder.encode(text)
+
     def _plain(self, text: str) -> list[int]:
         return self._encoder.encode(text.replace(_BREAK, "")) if text else []
 

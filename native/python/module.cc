@@ -131,6 +131,7 @@ nb::dict DictOf(const Event& event) {
       dict["log_probability"] = event.log_probability;
       dict["no_speech"] = event.no_speech;
       dict["times"] = event.times;
+      dict["draft"] = event.draft;
       break;
     case Event::Kind::kDraftAdvanced:
       dict["count"] = event.count;

@@ -49,6 +49,7 @@ struct Result {
   std::map<std::int64_t, Tokens> committed;  // as told token by token
   std::map<std::int64_t, Tokens> finished;   // as told at the end of the window
   std::map<std::int64_t, FinishReason> reasons;
+  std::map<std::int64_t, Tokens> drafts;
   std::vector<std::string> lost;
   std::string error;
   bool cancelled = false;
@@ -71,6 +72,7 @@ inline Result Collect(as2d::Run& run, std::chrono::duration<double> patience = 2
         case Event::Kind::kWindowFinished:
           result.finished[event.window] = event.tokens;
           result.reasons[event.window] = event.reason;
+          result.drafts[event.window] = event.draft;
           break;
         case Event::Kind::kDrafterLost:
           result.lost.push_back(event.message);

@@ -23,7 +23,7 @@ namespace {
 
 TEST_F(RunTest, TargetAloneSaysItsText) {
   Target({{0, Text(30)}});
-  ExpectExact(nullptr);
+  EXPECT_EQ(ExpectExact(nullptr).drafts.at(0), Tokens());
   EXPECT_EQ(counters().steps[0].Get(), 30) << "the prompt gives the first token, the end is a step";
   EXPECT_EQ(counters().committed.Get(), 30);
   EXPECT_EQ(counters().windows.Get(), 1);
@@ -60,6 +60,15 @@ TEST_F(RunTest, DrafterThatIsAlwaysWrong) {
   EXPECT_EQ(counters().accepted.Get(), 0);
   EXPECT_GT(counters().proposed.Get(), 0);
   EXPECT_EQ(Steps(), 40);
+}
+
+TEST_F(RunTest, WhatTheDrafterSaidIsToldWithoutTheEnd) {
+  ahead_ = 62;
+  const Tokens draft(60, 777);
+  Target({{0, Text(40)}, {1, Text(4, 2)}}, Slow());
+  const Result result = ExpectExact(Draft({{0, draft}, {1, {}}}));
+  EXPECT_EQ(result.drafts.at(0), draft);
+  EXPECT_EQ(result.drafts.at(1), Tokens());
 }
 
 TEST_F(RunTest, DrafterThatIsRightEveryOtherTime) {

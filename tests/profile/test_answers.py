@@ -156,7 +156,7 @@ def test_recent_answers_are_remembered(tmp_path: Path) -> None:
 # Measuring
 
 
-QUICK = Effort(0.0, (1, 4), 2, 1)
+QUICK = Effort(0.0, (1, 4, 8), 2, 1)
 
 
 class Silent:
@@ -210,7 +210,8 @@ class FakeEngine:
     cancelled: int = 0
 
     def time_steps(self, rows: Sequence[int], repeats: int, /) -> list[list[float]]:
-        return [[0.04 + 0.01 * n] * repeats for n in rows]
+        # While four rows were timed something else went on.
+        return [[{1: 0.05, 4: 0.09, 8: 0.08}[n]] * repeats for n in rows]
 
     def start(
         self, draft: bool = True, *, method: str, budget: int, costs: RunCosts | None
@@ -248,9 +249,9 @@ def test_every_method_answers_both_questions_with_nothing_known() -> None:
     once = ["target"] * 2 + ["lookup"] * 2 + ["coupled"] * 2
     assert methods == once + once[::-1]
     assert (costs.cores, costs.split) == ((0, 1), ((0,), (1,)))
-    assert costs.steps == pytest.approx({1: 0.05, 4: 0.08})
+    assert costs.steps == pytest.approx({1: 0.05, 4: 0.08, 8: 0.08})
     # Steps were timed to take 1.3 s, and took 1.5 beside a drafter.
-    assert costs.beside == pytest.approx({1: 0.05 * 1.5 / 1.3, 4: 0.08 * 1.5 / 1.3})
+    assert costs.beside == pytest.approx({n: s * 1.5 / 1.3 for n, s in costs.steps.items()})
     assert costs.prompt == pytest.approx(0.25)
     assert (costs.draft_token, costs.draft_beside) == pytest.approx((0.02, 0.02))
     assert costs.draft_prompt == pytest.approx(0.125)

@@ -177,6 +177,18 @@ def test_a_drafter_gets_the_prompt_in_its_own_tokens(alike: bool) -> None:
     assert drafted == ([] if alike else plain)
 
 
+def test_what_the_drafter_of_the_speech_heard_is_looked_up_too() -> None:
+    plan, script, reader = FakePlan("lookup", 8), Script(), Reader()
+    models = Models(FakeEngine(script, plan), answerer("toy"), None, plan)
+    heard = transcript("And soar.")
+    ask(heard, ["q"], models, AskOptions(), sink=reader, monitor=reader)
+    heard.drafts = ["And sore.", "Must be."]
+    ask(heard, ["q"], models, AskOptions(), sink=reader, monitor=reader)
+    plain, drafted = [entry[1] for entry in script.log if entry[0] == "window"]
+    assert plain.prompt == drafted.prompt
+    assert (list(plain.source), text_of(drafted.source)) == ([], " And sore.\n Must be.\n")
+
+
 # Limits
 
 

@@ -14,7 +14,7 @@ from as2d_cli.tasks.interrupt import interruptible
 from as2d_cli.tasks.models import ModelRequest
 from as2d_cli.tasks.transcript import Progress, Segment, SourceInfo, Transcript
 from as2d_cli.tasks.transcription import TranscribeOptions, transcribe
-from tests.fakes import LANGUAGES, START, Script, backend, tone, write_wav
+from tests.fakes import LANGUAGES, START, Script, backend, tokens_of, tone, write_wav
 
 
 @dataclass
@@ -120,6 +120,17 @@ def test_a_drafter_that_was_dropped_is_in_the_result(clip: Path) -> None:
     assert not decision.drafting
     assert decision.reason == "drafting does not pay"
     assert all(line.startswith("info ") for line in watcher.talk)
+
+
+def test_what_a_drafter_said_otherwise_is_in_the_result(clip: Path) -> None:
+    said = [" One.", " Too.", ""]
+
+    def ends(window: Window) -> dict[str, tuple[int, ...]]:
+        return {"draft": tokens_of(said[window.index])}
+
+    script = Script(texts=[" One.", " Two.", " Three."], ends=ends)
+    (result,), _ = _run(script, clip)
+    assert result.drafts == ["Too."]
 
 
 def test_segments_tile_the_audio(clip: Path) -> None:

@@ -396,6 +396,11 @@ void TargetDecoder::Close(Active& active) {
   event.log_probability = active.log_probability;
   event.no_speech = active.no_speech;
   event.times = std::move(active.times);
+  if (active.drafting && channel_ == nullptr) {
+    const std::span<const TokenId> draft = active.task->stream.Read();
+    const bool whole = !draft.empty() && draft.back() == target_.end_token();
+    event.draft.assign(draft.begin(), draft.end() - (whole ? 1 : 0));
+  }
   event.duration =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - active.start).count();
   events_.Push(std::move(event));

@@ -52,6 +52,9 @@ struct Event {
   double no_speech = 0;         ///< see FirstToken
   std::vector<float> times;     ///< see TargetModel::TokenTimes; only if asked for
   std::vector<float> encoding;  ///< see TargetModel
+  /// What a drafter that follows its own history had said of the window by then, as the target's
+  /// tokens, without the end.
+  std::vector<TokenId> draft;
   std::int64_t count = 0;
   bool finished = false;
   LaneName lane = LaneName::kTarget;
