@@ -20,6 +20,7 @@ from as2d_cli.errors import As2dError, ExitStatus
 from tests.audio_llms.folders import AUDIO, END, VOCABULARY, write_settings
 from tests.catalog import audio_llms
 from tests.catalog.conftest import FakeHub
+from tests.fakes import run_cli
 
 GRAPHS = ("audio_encoder", "embed_tokens", "decoder_model_merged")
 
@@ -344,6 +345,14 @@ def test_a_bundle_that_is_not_what_it_says(original: Path, tmp_path: Path, key: 
     results = list(check_bundle(Bundle.read(bundle.path)))
     assert not results[-1].ok
     assert bundle.decoder in results[-1].detail and "not 7" in results[-1].detail
+
+
+def test_profile_refuses_what_writes_down_nothing(original: Path, tmp_path: Path) -> None:
+    variables = {"AS2D_CACHE_DIR": str(tmp_path)}
+    ran = run_cli("profile", "--target", str(original), "--drafter", "none", variables=variables)
+    assert ran.status == ExitStatus.USAGE
+    assert "is a language model, which writes down nothing" in ran.stderr
+    assert ran.stderr.count("\n") == 1
 
 
 # Caches
