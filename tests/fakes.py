@@ -56,18 +56,20 @@ def tokens_of(text: str) -> tuple[int, ...]:
 TOY = Path(__file__).parent / "toy"
 """A folder with a chat template, which writes tokens `TURN` and `OVER`."""
 
-TURN, OVER = 0, 259
+TURN, OVER, AUDIO = 0, 259, 260
+"""The last one stands for audio, and no model says it."""
 
 
 def text_of(tokens: Sequence[int]) -> str:
-    """What `tokens_of` and words came from; specials are ``|``."""
-    return b"".join(PIECES[t] or b"|" for t in tokens).decode()
+    """What `tokens_of` and words came from; specials are ``|``, and a line of audio is ``@``."""
+    return b"".join(b"@" if t == AUDIO else PIECES[t] or b"|" for t in tokens).decode()
 
 
 @dataclass
 class FakeVocabulary:
     pieces: Sequence[bytes] = PIECES
     merge_ranks: bool = True
+    merges: Sequence[int] = ()
 
 
 @dataclass
@@ -86,6 +88,11 @@ class FakeModel:
     alignment_heads: Sequence[int] = ()
     pre_tokenizer: str = ""
     special: Mapping[int, str] = field(default_factory=dict)
+    kind: str = ""
+    window_samples: int = 480000
+    pad_to_window: bool = False
+    samples_per_position: int = 0
+    spare_positions: int = 0
     tokens: Mapping[str, int] = field(
         default_factory=lambda: {"start": START, "transcribe": 0, "no_timestamps": 0, "end": 0}
     )
@@ -181,7 +188,7 @@ class Script:
     least_seconds: float = 0.0
 
     def text(self, window: Window) -> str:
-        if not len(window.samples):
+        if not len(window.samples) or AUDIO in window.prompt:
             return self.answer(text_of(window.prompt))
         if callable(self.texts):
             return str(self.texts(window))
@@ -318,6 +325,19 @@ def answerer(name: str, context: int = 2048) -> FakeModel:
     )
 
 
+def listener(name: str, context: int = 2048, positions: int = 1) -> FakeModel:
+    """A language model that hears, with so many lines for a second."""
+    known = answerer(name, context)
+    known.family, known.kind, known.samples_per_position = (
+        "audio-llm",
+        "ultravox",
+        16_000 // positions,
+    )
+    known.special = {**known.special, AUDIO: "<|audio|>"}
+    known.tokens = {"end": OVER, "audio": AUDIO}
+    return known
+
+
 def backend(script: Script) -> Backend:
     """Models whisper-base (four languages), whisper-timed (it, with all that a Whisper can),
     whisper-tiny.en, moonshine-tiny-en, and heads for whisper-base and whisper-small, over `script`.
@@ -333,6 +353,8 @@ def backend(script: Script) -> Backend:
         "base-head": FakeModel("base-head", family="head", target="whisper-base"),
         "small-head": FakeModel("small-head", family="head", target="whisper-small"),
         **{name: answerer(name) for name in ("qwen2.5-coder-1.5b-instruct", "small-llm")},
+        "hearing-llm": listener("hearing-llm"),
+        "forgetful-llm": listener("forgetful-llm", context=1024, positions=10),
     }
 
     def ensure(name: str, offline: bool) -> Model:

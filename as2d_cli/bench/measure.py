@@ -12,7 +12,7 @@ from as2d_cli.audio.downmix import Samples
 from as2d_cli.audio.windows import AudioWindow
 from as2d_cli.bench.contenders import Contender
 from as2d_cli.bench.engines import BenchEngine, BenchRun, Seat
-from as2d_cli.bench.units import Unit
+from as2d_cli.bench.units import Asked, Unit
 from as2d_cli.decoding import Counters, Window
 from as2d_cli.decoding.events import (
     DrafterLost,
@@ -121,7 +121,7 @@ def run_unit(
         As2dError: the target failed.
     """
     if unit.asked is not None:
-        return answer(seat.engine, contender, unit.asked.prompt, unit.asked.limit)
+        return answer(seat.engine, contender, unit.asked, unit.language)
     samples = [window.samples for window in windows]
     return decode(seat.engine, contender, samples, target, unit.language)
 
@@ -147,16 +147,18 @@ def decode(
     )
 
 
-def answer(engine: BenchEngine, contender: Contender, ids: Sequence[int], limit: int) -> Ran:
+def answer(engine: BenchEngine, contender: Contender, asked: Asked, language: str) -> Ran:
     """One run over a prompt, of which the engine knows nothing from the run before.
 
     Raises:
         As2dError: the target failed.
     """
-    # An engine keeps what it computed for the last prompt: whoever comes second on the same
-    # question would have it for nothing.
-    _run(engine, contender, [Window(0, 0.0, _NOTHING, ids[-1:], 1)])
-    return _run(engine, contender, [Window(0, 0.0, _NOTHING, ids, limit)])
+    # An engine keeps what it computed for the last prompt, and what it heard: whoever comes second
+    # on the same question would have it for nothing.
+    _run(engine, contender, [Window(0, 0.0, _NOTHING, asked.prompt[-1:], 1)])
+    samples = _NOTHING if asked.samples is None else asked.samples
+    window = Window(0, 0.0, samples, asked.prompt, asked.limit, language)
+    return _run(engine, contender, [window])
 
 
 def _run(engine: BenchEngine, contender: Contender, windows: Sequence[Window]) -> Ran:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from as2d_cli.bench.contenders import ORACLE, Contender
-from as2d_cli.bench.units import Unit
+from as2d_cli.bench.units import Asked, Unit, heard
 from as2d_cli.errors import As2dError, one_line
 from as2d_cli.tasks.models import Model
 
@@ -49,7 +49,7 @@ def peak_memory(
         "file": str(unit.clip.path),
         "windows": [piece.index for piece in unit.pieces],
         "language": unit.language,
-        "asked": None if unit.asked is None else [unit.asked.prompt, unit.asked.limit],
+        "asked": _asked(unit.asked),
         "texts": [list(tokens) for tokens in texts],
     }
     package = str(Path(__file__).parents[2])
@@ -65,6 +65,14 @@ def peak_memory(
         last = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         raise As2dError(one_line(last[0]) if last else f"it ended with status {ran.returncode}")
     return int(ran.stdout)
+
+
+def _asked(asked: Asked | None) -> dict[str, Any] | None:
+    """Without the samples, which are many, and in the file."""
+    if asked is None:
+        return None
+    size = None if asked.samples is None else len(asked.samples)
+    return {"prompt": asked.prompt, "limit": asked.limit, "span": asked.span, "size": size}
 
 
 def _peak() -> int:
@@ -94,8 +102,13 @@ def _run(job: dict[str, Any]) -> None:
     with Engine.open(target, drafter, plan) as engine:
         if contender.drafter == ORACLE:
             engine.replay(dict(enumerate(job["texts"])))
-        if job["asked"] is not None:
-            answer(engine, contender, *job["asked"])
+        if (about := job["asked"]) is not None:
+            asked = Asked(0, "", tuple(about["prompt"]), about["limit"])
+            if about["span"] is not None:
+                begin, end = about["span"]
+                given = heard(Path(job["file"]), begin, end, about["size"])
+                asked = replace(asked, samples=given)
+            answer(engine, contender, asked, job["language"])
             return
         with AudioFile(Path(job["file"])) as audio:
             samples = [w.samples for w in windows(audio) if w.index in job["windows"]]

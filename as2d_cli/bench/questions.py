@@ -13,9 +13,21 @@ from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.tasks.asking import nothing_said
 from as2d_cli.tasks.models import Model
 from as2d_cli.tasks.prompting import AskOptions, Prompter
+from as2d_cli.tasks.recording import Recording
+from as2d_cli.tasks.subject import Heard, Subject, Written
 from as2d_cli.tasks.transcript import Transcript
+from as2d_cli.text.question import AUDIO_SYSTEM, SYSTEM
 
-__all__ = ["QUESTIONS", "Question", "load_questions", "question_units"]
+__all__ = [
+    "QUESTIONS",
+    "About",
+    "Question",
+    "UnusableError",
+    "listened",
+    "load_questions",
+    "question_units",
+    "read",
+]
 
 _FREE, _SOURCE = "free-form", "source-repeating"
 
@@ -60,51 +72,93 @@ def load_questions(path: Path | None) -> Sequence[Question]:
     return found
 
 
+class UnusableError(Exception):
+    """A clip that cannot be used."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What is asked about.
+
+    Attributes:
+        subject: for the prompts.
+        seconds: of the recording.
+    """
+
+    subject: Subject
+    seconds: float
+
+
+def read(transcript: Transcript, prompter: Prompter) -> About | None:
+    """A transcript to ask a model about that reads; None where nobody speaks."""
+    if nothing_said(transcript):
+        return None
+    lines = [segment.text for segment in transcript.segments]
+    return About(Written(lines, SYSTEM, prompter), transcript.duration)
+
+
+def listened(recording: Recording, target: Model, prompter: Prompter) -> About | None:
+    """A recording to ask a model about that hears; None where nobody speaks."""
+    if not recording.spoken:
+        return None
+    subject = Heard(recording.samples, recording.spoken, AUDIO_SYSTEM, target, prompter)
+    return About(subject, recording.seconds)
+
+
 def question_units(
     clips: Sequence[Clip],
     questions: Sequence[Question],
     target: Model,
     *,
-    hear: Callable[[Clip], Transcript | None],
+    about: Callable[[Clip, Prompter], About | None],
     left_out: Callable[[str], None],
 ) -> list[Unit]:
     """A unit for each recording and question.
 
     Args:
         target: the model that answers.
-        hear: the transcript of a clip, or None, of which somebody was told why.
+        about: what is asked about a clip; None where nobody speaks. Raises UnusableError for a
+            clip of which somebody was told why.
         left_out: is told of clips that nothing can be asked about.
     """
     prompter = Prompter(target, AskOptions())
     units: list[Unit] = []
     for recording, clip in enumerate(clips):
-        transcript = hear(clip)
-        if transcript is None:
+        try:
+            known = about(clip, prompter)
+        except UnusableError:
             continue
-        if nothing_said(transcript):
+        if known is None:
             left_out(f"left out: {clip.path}: no speech")
             continue
-        lines = [segment.text for segment in transcript.segments]
-        audio = Piece(0, 0, round(transcript.duration * RATE))
-        for asked in _asked(prompter, lines, questions):
+        audio = Piece(0, 0, round(known.seconds * RATE))
+        for asked in _asked(prompter, known.subject, questions):
             if asked is None:
                 left_out(f"left out: {clip.path}: too long for {target.id}")
                 break
             category = questions[asked.number].category
             # The reference text is the recording's, and no answer's.
-            about = replace(clip, text=None, category=category)
-            language = next(iter(target.languages), "")
-            units.append(Unit(about, recording, (audio,), True, language, asked))
+            without = replace(clip, text=None, category=category)
+            language = clip.language or next(iter(target.languages), "")
+            units.append(Unit(without, recording, (audio,), True, language, asked))
     return units
 
 
 def _asked(
-    prompter: Prompter, lines: Sequence[str], questions: Sequence[Question]
+    prompter: Prompter, subject: Subject, questions: Sequence[Question]
 ) -> Iterator[Asked | None]:
     """Nothing where prompt and answer do not fit the context."""
     for number, question in enumerate(questions):
-        prompt = prompter.about(lines, question.text)
+        prompt = subject.whole(question.text)
         if not prompter.fits(prompt):
             yield None
             return
-        yield Asked(number, question.text, tuple(prompt.ids), prompter.limit(prompt))
+        span = prompt.span
+        yield Asked(
+            number,
+            question.text,
+            tuple(prompt.ids),
+            prompter.limit(prompt),
+            span,
+            None if span is None else prompt.samples,
+        )

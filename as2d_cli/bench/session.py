@@ -20,7 +20,14 @@ from as2d_cli.bench.measure import Ran, Sample, Turn, run_unit, schedule
 from as2d_cli.bench.memory import peak_memory
 from as2d_cli.bench.planned import plan_units, planned_contender
 from as2d_cli.bench.prediction import predict, predictable
-from as2d_cli.bench.questions import Question, question_units
+from as2d_cli.bench.questions import (
+    About,
+    Question,
+    UnusableError,
+    listened,
+    question_units,
+    read,
+)
 from as2d_cli.bench.results import Results
 from as2d_cli.bench.units import Recordings, Unit, load_units
 from as2d_cli.bench.words import counted
@@ -39,8 +46,10 @@ from as2d_cli.tasks.models import (
     check_answerer,
     check_drafter,
     check_listener,
+    hears,
 )
-from as2d_cli.tasks.prompting import same_tokens
+from as2d_cli.tasks.prompting import Prompter, same_tokens
+from as2d_cli.tasks.recording import record
 from as2d_cli.tasks.sources import file_source
 from as2d_cli.tasks.transcript import Progress, Transcript
 from as2d_cli.tasks.transcription import TranscribeOptions
@@ -209,7 +218,8 @@ class Session:
         found = {n: self._backend.ensure(n, request.offline) for n in names if n != ORACLE}
         for name, drafter in found.items():
             check_drafter(name, drafter, self._target)
-            if request.questions is not None and not same_tokens(drafter, self._target):
+            reads = request.questions is not None and not hears(self._target)
+            if reads and not same_tokens(drafter, self._target):
                 raise As2dError(
                     f"drafter {name} has other tokens than {self._target.id}",
                     remedy="choose one with the same",
@@ -264,20 +274,28 @@ class Session:
             )
 
     def _asked(self, clips: Sequence[Clip]) -> list[Unit]:
-        """Questions about the transcripts of the clips."""
+        """Questions about the clips, or about transcripts of them."""
         request = self._request
         assert request.questions is not None and request.speech is not None
-        speech = request.speech
+        speech, ear, backend = request.speech, _Ear(self._watch), self._backend
 
-        def heard(clip: Clip) -> Transcript | None:
-            self._watch.doing(f"transcript of {clip.path.name}")
-            options = TranscribeOptions(clip.language or request.language)
-            ear = _Ear(self._watch)
+        def about(clip: Clip, prompter: Prompter) -> About | None:
             source = file_source(clip.path)
-            return hear(source, speech, options, monitor=ear, backend=self._backend)
+            if hears(self._target):
+                self._watch.doing(f"speech in {clip.path.name}")
+                recording = record(source, monitor=ear, backend=backend, offline=request.offline)
+                if recording is None:
+                    raise UnusableError
+                return listened(recording, self._target, prompter)
+            self._watch.doing(f"transcript of {clip.path.name}")
+            spoken = TranscribeOptions(clip.language or request.language)
+            transcript = hear(source, speech, spoken, monitor=ear, backend=backend)
+            if transcript is None:
+                raise UnusableError
+            return read(transcript, prompter)
 
         return question_units(
-            clips, request.questions, self._target, hear=heard, left_out=self._watch.line
+            clips, request.questions, self._target, about=about, left_out=self._watch.line
         )
 
     def _get_target(self) -> Model:

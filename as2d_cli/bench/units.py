@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
 
 from as2d_cli.audio.decode import RATE, AudioFile
+from as2d_cli.audio.downmix import Samples
 from as2d_cli.audio.windows import AudioWindow, is_silent, windows
 from as2d_cli.bench.dataset import Clip
 from as2d_cli.errors import As2dError
 
-__all__ = ["Asked", "Piece", "Recordings", "Unit", "load_units"]
+__all__ = ["Asked", "Piece", "Recordings", "Unit", "heard", "load_units"]
 
 
 @dataclass(frozen=True)
@@ -35,12 +39,17 @@ class Asked:
         number: of the question.
         prompt: the model's tokens, transcript included.
         limit: most tokens of the answer.
+        span: (from, to) in samples of the recording: what a model hears that needs no transcript;
+            None for one that reads.
+        samples: these, as the model is given them.
     """
 
     number: int
     text: str
     prompt: tuple[int, ...]
     limit: int
+    span: tuple[int, int] | None = None
+    samples: Samples | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -135,6 +144,17 @@ class Recordings:
             return [self._windows[piece.index] for piece in unit.pieces]
         except KeyError:
             raise As2dError(f"{unit.clip.path}: changed while it was measured") from None
+
+
+def heard(path: Path, begin: int, end: int, size: int) -> Samples:
+    """Samples [begin, end) of a file, and silence after them up to `size`.
+
+    Raises:
+        As2dError: it cannot be read.
+    """
+    with AudioFile(path) as audio:
+        samples = np.concatenate([np.empty(0, np.float32), *audio])[begin:end]
+    return np.pad(samples, (0, size - len(samples)))
 
 
 def _windows(clip: Clip) -> list[AudioWindow]:

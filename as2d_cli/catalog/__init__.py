@@ -16,6 +16,7 @@ from as2d_cli.catalog.progress import (
     fetching,
     no_start,
     no_talk,
+    terms,
     waiting,
 )
 from as2d_cli.catalog.store import Listeners, State, Store, default_store
@@ -35,6 +36,7 @@ __all__ = [
     "fetching",
     "find_bundle",
     "load_catalogue",
+    "terms",
     "waiting",
 ]
 

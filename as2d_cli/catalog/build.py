@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from as2d_cli.catalog.bundle import HEAD, LLAMA, VOICE, Bundle, BundleError, FileRecord, record_file
+from as2d_cli.catalog.bundle import (
+    AUDIO_LLM,
+    HEAD,
+    LLAMA,
+    VOICE,
+    Bundle,
+    BundleError,
+    FileRecord,
+    record_file,
+)
 
 if TYPE_CHECKING:
     from as2d_cli.catalog.weights.head import HeadFile
@@ -20,10 +29,12 @@ _REVISIONS = {
     "head": "head-3",
     VOICE: "silero-1",
     LLAMA: "llama-3",
+    AUDIO_LLM: "audio-llm-1",
 }
 ENGLISH_ONLY = ("en",)
 VOCABULARY = "vocabulary.bin"
 CHAT_TEMPLATE = "chat_template.jinja"
+MERGES = "merges.bin"
 # Whisper's figures; Moonshine has no fixed window or context, and shares them as upper limits.
 SAMPLE_RATE = 16_000
 WINDOW_SAMPLES = 480_000
@@ -69,6 +80,10 @@ def build(recipe: Recipe, folder: Path) -> Bundle:
         return _voice(recipe, folder)
     if recipe.family == LLAMA:
         return _llama(recipe, folder)
+    if recipe.family == AUDIO_LLM:
+        from as2d_cli.catalog.audio_llm import build_audio_llm
+
+        return build_audio_llm(recipe, folder)
     return _whisper(recipe, folder)
 
 
@@ -116,7 +131,7 @@ def _whisper(recipe: Recipe, folder: Path) -> Bundle:
         suppress=tokens.suppress,
         begin_suppress=tokens.begin_suppress,
         alignment_heads=tuple(layer * model.decoder_heads + head for layer, head in aligned),
-        files=_records([*written, folder / VOCABULARY]),
+        files=records([*written, folder / VOCABULARY]),
         sources=recipe.digests,
     )
     bundle.write()
@@ -154,7 +169,7 @@ def _llama(recipe: Recipe, folder: Path) -> Bundle:
         window_samples=0,
         row_invariance=measure_row_invariance(folder / "decoder.onnx"),
         tokens={"end": tokenizer.ends[0]},
-        files=_records([*written, folder / VOCABULARY, folder / CHAT_TEMPLATE]),
+        files=records([*written, folder / VOCABULARY, folder / CHAT_TEMPLATE]),
         sources=recipe.digests,
         ends=tokenizer.ends,
         special=tokenizer.special,
@@ -189,7 +204,7 @@ def _voice(recipe: Recipe, folder: Path) -> Bundle:
         window_samples=0,
         row_invariance="any",
         tokens={},
-        files=_records([folder / name]),
+        files=records([folder / name]),
         sources=recipe.digests,
     )
     bundle.write()
@@ -230,7 +245,7 @@ def _moonshine(recipe: Recipe, folder: Path) -> Bundle:
         row_invariance="none",
         # <s> and </s> of every Moonshine tokenizer.
         tokens={"start": 1, "end": 2},
-        files=_records([folder / encoder, folder / decoder, folder / VOCABULARY]),
+        files=records([folder / encoder, folder / decoder, folder / VOCABULARY]),
         sources=recipe.digests,
     )
     bundle.write()
@@ -271,7 +286,7 @@ def _head(recipe: Recipe, folder: Path) -> Bundle:
         row_invariance=parts.row_invariance,
         tokens=parts.tokens,
         suppress=parts.suppress,
-        files=_records([*parts.written, folder / VOCABULARY]),
+        files=records([*parts.written, folder / VOCABULARY]),
         sources=recipe.digests,
         kind=file.kind,
         target=file.target,
@@ -332,5 +347,6 @@ def _head_graphs(file: HeadFile, folder: Path) -> _HeadParts:
     )
 
 
-def _records(paths: Sequence[Path]) -> tuple[FileRecord, ...]:
+def records(paths: Sequence[Path]) -> tuple[FileRecord, ...]:
+    """The records of existing files, in this order."""
     return tuple(record_file(path) for path in paths)

@@ -22,6 +22,10 @@ VOICE = "silero"
 """The family of voice-activity models: one graph, which is the encoder, and nothing else."""
 LLAMA = "llama"
 """The family of language models: one graph, which is the decoder."""
+AUDIO_LLM = "audio-llm"
+"""The family of language models that hear: published graphs, and one that makes their features."""
+ANSWERING = (LLAMA, AUDIO_LLM)
+"""Families that answer questions."""
 _FIRST_LINE = "as2d-bundle 1"
 _CHUNK = 1 << 20
 _MOST_DIGITS = 18  # What 64 bits hold.
@@ -51,8 +55,8 @@ class Bundle:
 
     Attributes:
         path: the bundle's folder.
-        family: ``whisper``, ``moonshine``, ``head``, ``silero`` or ``llama``: how the graphs are
-            driven.
+        family: ``whisper``, ``moonshine``, ``head``, ``silero``, ``llama`` or ``audio-llm``: how
+            the graphs are driven.
         languages: language codes; ``("en",)`` means English only.
         builder: revision of the builder that made the bundle.
         encoder, decoder, vocabulary_file: file names inside the folder; of a head without a decoder
@@ -68,13 +72,26 @@ class Bundle:
             follows the audio; empty where they are not known.
         sources: SHA-256 by name of the files the bundle was made from.
         kind: of a head: ``adapter`` (a small decoder behind an adapter) or ``ctc`` (all tokens at
-            once, the last of the vocabulary being the blank); empty for other families.
+            once, the last of the vocabulary being the blank); of an audio language model:
+            ``ultravox`` or ``voxtral``; empty for other families.
         target: of a head: id of the target whose encoder output it looks at.
         encoding_width: of a head: numbers in a line of that output.
         frames_per_position: of a head: lines that become one of its positions.
         ends: of a language model: all tokens that end an answer; ``tokens["end"]`` is the first.
         special: of a language model: texts of its control tokens by id.
         pre_tokenizer: of a language model: the rule that cuts text into words, as GGUF names it.
+        embedding, features: of an audio language model: file names of the graphs that make a line
+            of each token and features of audio. ``tokens["audio"]`` stands in a prompt for a line
+            of the encoder; it need not be one of the vocabulary.
+        pad_to_window: of an audio language model: what is less than a window is heard as one, with
+            silence after it.
+        samples_per_position: of an audio language model: samples that a line stands for.
+        spare_positions: of an audio language model: lines that each run gives beyond these.
+        most_windows: of an audio language model: encoder runs that one prompt may hold.
+        merges: of an audio language model: file name of the order of its merges, where ids do not
+            tell it; else empty.
+        caches: of an audio language model: ``in_place`` if its decoder can write what it caches
+            where it read what was cached, ``grown`` if it gives all of it back, longer.
     """
 
     path: Path
@@ -110,6 +127,14 @@ class Bundle:
     ends: tuple[int, ...] = ()
     special: Mapping[int, str] = field(default_factory=dict)
     pre_tokenizer: str = ""
+    embedding: str = ""
+    features: str = ""
+    pad_to_window: bool = False
+    samples_per_position: int = 0
+    spare_positions: int = 0
+    most_windows: int = 0
+    merges: str = ""
+    caches: str = ""
 
     @property
     def encoder_path(self) -> Path:
@@ -132,7 +157,8 @@ class Bundle:
         Raises:
             VocabularyError: the file is missing or broken.
         """
-        return Vocabulary.read(self.path / self.vocabulary_file)
+        merges = self.path / self.merges if self.merges else None
+        return Vocabulary.read(self.path / self.vocabulary_file, merges)
 
     def write(self) -> None:
         """Write ``bundle.txt`` into the bundle's folder, whole or not at all."""
@@ -150,14 +176,7 @@ class Bundle:
         yield "languages", " ".join(self.languages)
         for key in _NUMBERS:
             yield key, getattr(self, key)
-        if self.family == HEAD:
-            for key in (*_HEAD_TEXTS, *_HEAD_NUMBERS):
-                yield key, getattr(self, key)
-        if self.family == LLAMA:
-            yield "pre_tokenizer", self.pre_tokenizer
-            yield "ends", " ".join(map(str, self.ends))
-            for token, text in self.special.items():
-                yield "special", f"{token} {text}"
+        yield from self._lines_of_family()
         for name, token in self.tokens.items():
             yield f"token.{name}", token
         for code, token in self.language_tokens.items():
@@ -170,6 +189,20 @@ class Bundle:
             yield "file", f"{record.name} {record.size} {record.sha256}"
         for name, digest in self.sources.items():
             yield "source", f"{name} {digest}"
+
+    def _lines_of_family(self) -> Iterable[tuple[str, object]]:
+        if self.family == HEAD:
+            for key in (*_HEAD_TEXTS, *_HEAD_NUMBERS):
+                yield key, getattr(self, key)
+        if self.family == AUDIO_LLM:
+            for key in (*_AUDIO_LLM_TEXTS, *_AUDIO_LLM_NUMBERS):
+                yield key, getattr(self, key)
+            yield "pad_to_window", "yes" if self.pad_to_window else "no"
+        if self.family in ANSWERING:
+            yield "pre_tokenizer", self.pre_tokenizer
+            yield "ends", " ".join(map(str, self.ends))
+            for token, text in self.special.items():
+                yield "special", f"{token} {text}"
 
     @classmethod
     def read(cls, folder: Path) -> Bundle:
@@ -205,6 +238,8 @@ _NUMBERS = (
 )
 _HEAD_TEXTS = ("kind", "target")
 _HEAD_NUMBERS = ("encoding_width", "frames_per_position")
+_AUDIO_LLM_TEXTS = ("kind", "embedding", "features", "merges", "caches")
+_AUDIO_LLM_NUMBERS = ("samples_per_position", "spare_positions", "most_windows")
 
 
 def record_file(path: Path) -> FileRecord:
@@ -243,10 +278,15 @@ class _DescriptionReader:
             self._values.setdefault(key.strip(), []).append(value.strip())
 
     def bundle(self) -> Bundle:
-        head = self._one("family") == HEAD
-        texts = {_ATTRIBUTES.get(key, key): self._one(key) for key in _TEXTS + _HEAD_TEXTS * head}
+        family = self._one("family")
+        more_texts = {HEAD: _HEAD_TEXTS, AUDIO_LLM: _AUDIO_LLM_TEXTS}
+        more_numbers = {HEAD: _HEAD_NUMBERS, AUDIO_LLM: _AUDIO_LLM_NUMBERS}
+        texts = {
+            _ATTRIBUTES.get(key, key): self._one(key) for key in _TEXTS + more_texts.get(family, ())
+        }
         numbers = {
-            key: self._number(key, self._one(key)) for key in _NUMBERS + _HEAD_NUMBERS * head
+            key: self._number(key, self._one(key))
+            for key in _NUMBERS + more_numbers.get(family, ())
         }
         return Bundle(
             path=self._folder,
@@ -270,7 +310,8 @@ class _DescriptionReader:
             sources={row[0]: row[1] for row in self._fields("source", 2)},
             ends=self._numbers("ends"),
             special=self._special(),
-            pre_tokenizer=self._one("pre_tokenizer") if self._one("family") == LLAMA else "",
+            pre_tokenizer=self._one("pre_tokenizer") if family in ANSWERING else "",
+            pad_to_window=family == AUDIO_LLM and self._one("pad_to_window") == "yes",
             **texts,  # type: ignore[arg-type]
             **numbers,  # type: ignore[arg-type]
         )

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from as2d_cli.catalog.bundle import DESCRIPTION, HEAD, LLAMA, VOICE, Bundle, sha256_of
+from as2d_cli.catalog.bundle import (
+    AUDIO_LLM,
+    DESCRIPTION,
+    HEAD,
+    LLAMA,
+    VOICE,
+    Bundle,
+    sha256_of,
+)
 from as2d_cli.errors import As2dError
 
 # Operator sets and file format that every ONNX Runtime that as2d accepts can load.
@@ -50,6 +58,9 @@ def check_bundle(
             yield transcribe(bundle, None)
         return
     yield _formats(bundle)
+    if bundle.family == AUDIO_LLM:
+        yield from _published(bundle)
+        return
     try:
         graphs = _Graphs.load(bundle)
     except As2dError as error:
@@ -69,6 +80,20 @@ def check_bundle(
         return  # It hears nothing.
     if transcribe is not None and (bundle.family != HEAD or target is not None):
         yield transcribe(bundle, target)
+
+
+def _published(bundle: Bundle) -> Iterator[CheckResult]:
+    """Of an audio language model. Whether its answers are any good is not for a check to say."""
+    from as2d_cli.catalog.check_audio_llm import proved
+
+    try:
+        for name, detail in proved(bundle):
+            yield CheckResult(name, True, detail)
+    except As2dError as error:
+        yield CheckResult("graphs", False, str(error))
+        return
+    yield _vocabulary(bundle)
+    yield _rows(bundle)
 
 
 def _files(bundle: Bundle) -> CheckResult:
@@ -130,9 +155,12 @@ class _Graphs:
 
 
 def _graph_paths(bundle: Bundle) -> Sequence[Path]:
-    """The encoder if there is one, and the decoder."""
+    """The encoder if there is one, and the decoder; of an audio language model all."""
     decoder = bundle.decoder_path
-    return (decoder,) if bundle.family == LLAMA else (bundle.encoder_path, decoder)
+    if bundle.family == LLAMA:
+        return (decoder,)
+    more = [bundle.path / name for name in (bundle.features, bundle.embedding) if name]
+    return (*more, bundle.encoder_path, decoder)
 
 
 def _takes_steps(bundle: Bundle) -> bool:
@@ -287,6 +315,8 @@ def _vocabulary(bundle: Bundle) -> CheckResult:
         problem = f"{path} has {len(pieces)} tokens, the model {bundle.vocabulary_size}"
         return CheckResult("vocabulary", False, problem)
     special = {**bundle.tokens, **bundle.language_tokens}
+    if bundle.family == AUDIO_LLM and special["audio"] >= len(pieces):
+        special.pop("audio")  # It is in prompts only.
     for name, token in special.items():
         if token >= len(pieces) or pieces[token]:
             return CheckResult("vocabulary", False, f"{path}: token {token} ({name}) is text")
@@ -302,12 +332,14 @@ def _rows(bundle: Bundle) -> CheckResult:
     """Measure row invariance and record it; a graph without it is usable, but not exact."""
     if bundle.kind == "ctc":
         return CheckResult("row invariance", True, "any: all is said at once")
-    if not _takes_steps(bundle):
+    if not _takes_steps(bundle) and bundle.family != AUDIO_LLM:
         return CheckResult("row invariance", True, "none: reports will say it is not exact")
     from as2d_cli.catalog.probe import measure_row_invariance
+    from as2d_cli.catalog.published_probe import measure_decoder_rows
 
+    measure = measure_decoder_rows if bundle.family == AUDIO_LLM else measure_row_invariance
     try:
-        measured = measure_row_invariance(bundle.decoder_path)
+        measured = measure(bundle.decoder_path)
     except As2dError as error:
         return CheckResult("row invariance", False, str(error))
     if measured != bundle.row_invariance:

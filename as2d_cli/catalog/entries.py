@@ -12,22 +12,27 @@ from typing import Any
 from as2d_cli.errors import As2dError, ExitStatus
 
 # Families that a bundle can be built for.
-USABLE_FAMILIES = ("whisper", "moonshine", "head", "silero", "llama")
+USABLE_FAMILIES = ("whisper", "moonshine", "head", "silero", "llama", "audio-llm")
 _FILE_NAME = "models.toml"
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file a model is made of; ``size`` in bytes and ``sha256`` in hex where they are known."""
+    """A file a model is made of; ``size`` in bytes and ``sha256`` in hex where they are known.
+
+    Attributes:
+        optional: what is in it may be in another file, and then a source need not have it.
+    """
 
     name: str
     size: int | None = None
     sha256: str | None = None
+    optional: bool = False
 
 
 @dataclass(frozen=True)
 class HubSource:
-    """A Hugging Face repository at a pinned revision."""
+    """A Hugging Face repository at a pinned revision, or at ``main`` where none is known."""
 
     repo: str
     revision: str
@@ -67,7 +72,7 @@ class ModelEntry:
     """One model of the catalogue.
 
     Attributes:
-        role: ``target``, ``drafter``, ``vad`` or ``llm``.
+        role: ``target``, ``drafter``, ``vad``, ``llm`` or ``audio-llm``.
         languages: language codes; ``("en",)`` means English only; none where it does not matter.
         default_for: the command that uses it unless told otherwise.
         target: of a head: id of the target that it was made for.
@@ -213,7 +218,10 @@ def _entry(item: Mapping[str, Any]) -> ModelEntry:
         licence=item["licence"],
         languages=tuple(item["languages"].split()),
         files=tuple(
-            SourceFile(file["name"], file.get("bytes"), file.get("sha256")) for file in item["file"]
+            SourceFile(
+                file["name"], file.get("bytes"), file.get("sha256"), file.get("optional", False)
+            )
+            for file in item["file"]
         ),
         sources=tuple(_source(source) for source in item.get("source", ())),
         note=item.get("note", ""),

@@ -31,8 +31,13 @@ class Progress(Protocol):
 
 def fetching(entry: ModelEntry, folder: Path) -> str:
     """One line for `OnStart`: what, how large, under which licence, where to."""
+    return f"fetching {entry.id} ({terms(entry)}) to {folder}"
+
+
+def terms(entry: ModelEntry) -> str:
+    """How large a model is, as far as that is known, and under which licence."""
     size = f"{entry.bytes / 1e6:.0f} MB" if entry.bytes else "size unknown"
-    return f"fetching {entry.id} ({size}, licence {entry.licence}) to {folder}"
+    return f"{size}, licence {entry.licence}"
 
 
 def waiting(model_id: str) -> str:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from as2d_cli.catalog.bundle import DESCRIPTION, HEAD, Bundle, BundleError, sha256_of
+from as2d_cli.catalog.bundle import (
+    AUDIO_LLM,
+    DESCRIPTION,
+    HEAD,
+    Bundle,
+    BundleError,
+    sha256_of,
+)
 from as2d_cli.catalog.entries import (
     USABLE_FAMILIES,
     Catalogue,
@@ -31,6 +39,7 @@ from as2d_cli.catalog.progress import (
     no_start,
     no_talk,
 )
+from as2d_cli.catalog.published import external_files, is_published, published_files
 from as2d_cli.catalog.sources import SourceError, hub, is_whole, packages, shipped
 from as2d_cli.errors import As2dError, ExitStatus
 
@@ -42,6 +51,8 @@ _HEAD_FILE = "head.npz"
 _HEAD_SUFFIX = ".npz"
 _GRAPH_SUFFIXES = (".ort", ".onnx")
 _LOCAL_PREFIX = "local-"
+_ROLES = {HEAD: "drafter", AUDIO_LLM: "audio-llm"}
+"""Of users' own models, but for targets."""
 
 
 class State(StrEnum):
@@ -238,7 +249,11 @@ class Store:
         downloads.mkdir(parents=True, exist_ok=True)
         if not all(is_whole(file, downloads / file.name) for file in entry.files):
             self._fetch(entry, downloads, listeners)
-        yield {file.name: downloads / file.name for file in entry.files}
+        beside = _beside(entry, downloads)
+        if not all(is_whole(file, downloads / file.name) for file in beside.files):
+            self._fetch(beside, downloads, replace(listeners, on_start=no_start))
+        paths = {file.name: downloads / file.name for file in (*entry.files, *beside.files)}
+        yield {name: path for name, path in paths.items() if path.exists()}
         shutil.rmtree(downloads)
 
     def _fetch(self, entry: ModelEntry, downloads: Path, listeners: Listeners) -> None:
@@ -290,12 +305,12 @@ class Store:
         if (folder / DESCRIPTION).exists() and not _is_head(path):
             return Bundle.read(folder)
         family, sources = _recognise(path, name)
-        digests = {file: sha256_of(source) for file, source in sources.items()}
+        digests = {file: _digest(source) for file, source in sources.items()}
         key = hashlib.sha256(" ".join(sorted(digests.values())).encode()).hexdigest()[:16]
         model_id = f"{_LOCAL_PREFIX}{key}"
         entry = ModelEntry(
             id=model_id,
-            role="drafter" if family == HEAD else "target",
+            role=_ROLES.get(family, "target"),
             family=family,
             licence="unknown",
             languages=("en",),
@@ -316,6 +331,7 @@ class Store:
         temporary = self._bundles / f".{model_id}.building"
         _discard(temporary)
         temporary.mkdir(parents=True)
+        known = {file.name: file.sha256 for file in entry.files}
         recipe = Recipe(
             id=model_id,
             role=entry.role,
@@ -323,7 +339,7 @@ class Store:
             licence=entry.licence,
             languages=entry.languages,
             sources=sources,
-            digests={f.name: f.sha256 or sha256_of(sources[f.name]) for f in entry.files},
+            digests={name: known.get(name) or sha256_of(sources[name]) for name in sources},
             target=entry.target,
         )
         try:
@@ -385,6 +401,17 @@ def default_store(
     return Store(cache, offline=by_variable if offline is None else offline or by_variable)
 
 
+def _digest(path: Path) -> str:
+    """SHA-256 (hex) of a file that may have gigabytes, and is asked for several times."""
+    stat = path.stat()
+    return _digest_of_version(path, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+
+
+@functools.lru_cache
+def _digest_of_version(path: Path, size: int, changed: int, number: int) -> str:
+    return sha256_of(path)
+
+
 def _is_plain(model_id: str) -> bool:
     """A name with a separator in it could lead out of the cache."""
     return Path(model_id).name == model_id and model_id not in ("", ".", "..")
@@ -422,13 +449,30 @@ def _recognise(path: Path, name: str) -> tuple[str, dict[str, Path]]:
         problem = "has a tokenizer.bin but not one encoder and one decoder graph"
     elif (folder / _HEAD_FILE).exists():
         return HEAD, {_HEAD_FILE: folder / _HEAD_FILE}
+    elif is_published(folder):
+        return AUDIO_LLM, published_files(folder)
     else:
         problem = "holds no model"
     raise As2dError(
         f"{name}: {problem}",
-        remedy="give a folder with a CTranslate2 Whisper, a Moonshine, a head or a bundle",
+        remedy="give a folder with a CTranslate2 Whisper, a Moonshine, a head, the graphs of an "
+        "audio language model or a bundle",
         status=ExitStatus.UNAVAILABLE,
     )
+
+
+def _beside(entry: ModelEntry, downloads: Path) -> ModelEntry:
+    """The files of weights that the graphs of `entry` name and the catalogue does not."""
+    if entry.family != AUDIO_LLM:
+        return replace(entry, files=())
+    graphs = [file.name for file in entry.files if file.name.endswith(".onnx")]
+    named = [
+        path.relative_to(downloads).as_posix()
+        for graph in graphs
+        for path in external_files(downloads / graph)
+    ]
+    known = {file.name for file in entry.files}
+    return replace(entry, files=tuple(SourceFile(name) for name in named if name not in known))
 
 
 def _discard(folder: Path) -> None:

@@ -5,13 +5,13 @@ Nothing is mapped by number: English-only and multilingual vocabularies are shif
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from as2d_cli.catalog.tokenizer_json import read_json
 from as2d_cli.catalog.vocabulary import (
     Vocabulary,
     VocabularyError,
@@ -57,8 +57,8 @@ def read_tokens(tokenizer_path: Path, config_path: Path, size: int) -> WhisperTo
     Raises:
         VocabularyError: a file is missing, broken, or of another model.
     """
-    tokenizer = _read_json(tokenizer_path)
-    config = _read_json(config_path)
+    tokenizer = read_json(tokenizer_path)
+    config = read_json(config_path)
     vocabulary = from_byte_level_bpe(tokenizer_path, tokenizer, size)
     by_text = added_tokens(tokenizer_path, tokenizer)
     multilingual = size >= _MULTILINGUAL_SIZE
@@ -91,7 +91,7 @@ def read_alignment_heads(path: Path, layers: int, heads: int) -> tuple[tuple[int
     Raises:
         VocabularyError: the file is broken, or of another model.
     """
-    pairs = _read_json(path).get("alignment_heads", [])
+    pairs = read_json(path).get("alignment_heads", [])
     possible = [[layer, head] for layer in range(layers) for head in range(heads)]
     if not isinstance(pairs, list) or any(pair not in possible for pair in pairs):
         raise VocabularyError(path, "'alignment_heads' are not heads of this model")
@@ -117,15 +117,3 @@ def _ids(path: Path, config: Mapping[str, Any], key: str, size: int) -> tuple[in
     ):
         raise VocabularyError(path, f"'{key}' is no list of ids below {size}")
     return tuple(values)
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_bytes())
-    except OSError as error:
-        raise VocabularyError(path, f"cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError):
-        raise VocabularyError(path, "is not JSON") from None
-    if not isinstance(value, dict):
-        raise VocabularyError(path, "is no JSON object")
-    return value

@@ -44,10 +44,13 @@ class Vocabulary:
     Attributes:
         pieces: the bytes each token stands for; empty for tokens that are no text.
         merge_ranks: ids of text tokens are byte-level BPE merge ranks, as in GPT-2.
+        merges: what each merge makes, in their order, where ids do not tell it; empty where they
+            do, or where it is not known.
     """
 
     pieces: tuple[bytes, ...]
     merge_ranks: bool
+    merges: tuple[int, ...] = ()
 
     def write(self, path: Path) -> None:
         """Write ``vocabulary.bin``."""
@@ -57,17 +60,18 @@ class Vocabulary:
             parts += [struct.pack("<H", len(piece)), piece]
         path.write_bytes(b"".join(parts))
 
+    def write_merges(self, path: Path) -> None:
+        """Write the order of the merges: little endian u32 each."""
+        path.write_bytes(struct.pack(f"<{len(self.merges)}I", *self.merges))
+
     @classmethod
-    def read(cls, path: Path) -> Vocabulary:
-        """Read ``vocabulary.bin``.
+    def read(cls, path: Path, merges: Path | None = None) -> Vocabulary:
+        """Read ``vocabulary.bin``, and the file of `write_merges` if there is one.
 
         Raises:
-            VocabularyError: the file is missing or broken.
+            VocabularyError: a file is missing or broken.
         """
-        try:
-            raw = path.read_bytes()
-        except OSError as error:
-            raise VocabularyError(path, f"cannot be read ({error.strerror})") from None
+        raw = _read(path)
         if len(raw) < _HEADER.size:
             raise VocabularyError(path, "is cut short")
         magic, version, count, flags = _HEADER.unpack_from(raw)
@@ -85,7 +89,25 @@ class Vocabulary:
             offset = end
         if offset != len(raw):
             raise VocabularyError(path, f"has {len(raw) - offset} bytes after its end")
-        return cls(tuple(pieces), bool(flags & _MERGE_RANKS))
+        order = () if merges is None else _read_merges(merges, count)
+        return cls(tuple(pieces), bool(flags & _MERGE_RANKS), order)
+
+
+def _read_merges(path: Path, tokens: int) -> tuple[int, ...]:
+    raw = _read(path)
+    if len(raw) % 4:
+        raise VocabularyError(path, "is cut short")
+    made = struct.unpack(f"<{len(raw) // 4}I", raw)
+    if made and max(made) >= tokens:
+        raise VocabularyError(path, f"makes token {max(made)}, of {tokens} tokens")
+    return made
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise VocabularyError(path, f"cannot be read ({error.strerror})") from None
 
 
 def from_byte_level_bpe(path: Path, tokenizer: Mapping[str, Any], size: int) -> Vocabulary:
@@ -127,7 +149,12 @@ def from_byte_level_bpe(path: Path, tokenizer: Mapping[str, Any], size: int) -> 
             raise VocabularyError(path, f"token {token} is not byte-level text") from None
         if len(pieces[token]) > _MAX_PIECE:
             raise VocabularyError(path, f"token {token} is too long")
-    return Vocabulary(tuple(pieces), _ids_are_ranks(entries, merges))
+    if _ids_are_ranks(entries, merges):
+        return Vocabulary(tuple(pieces), merge_ranks=True)
+    made = (entries.get("".join(_pair(merge))) for merge in merges)
+    # What is made in several ways is as early as the first of them.
+    order = tuple(dict.fromkeys(token for token in made if token is not None))
+    return Vocabulary(tuple(pieces), merge_ranks=False, merges=order)
 
 
 def added_tokens(path: Path, tokenizer: Mapping[str, Any]) -> dict[str, int]:
@@ -249,15 +276,16 @@ def _pair(merge: str | list[Any]) -> Sequence[str]:
 
 
 def _ids_are_ranks(entries: Mapping[str, int], merges: Sequence[Any]) -> bool:
-    """Whether an earlier merge always makes a smaller id, so that ids can stand for merge ranks.
+    """Whether an earlier merge never makes a larger id, so that ids can stand for merge ranks.
 
-    The order is what counts: the published multilingual Whisper file lacks its first merge.
+    The order is what counts: the published multilingual Whisper file lacks its first merge, and
+    files that were made from tiktoken's list all ways to make a token.
     """
     previous = -1
     for merge in merges:
         left, right = _pair(merge)
         made = entries.get(left + right, -1)
-        if made <= previous:
+        if made < max(previous, 0):
             return False
         previous = made
     return bool(merges)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     from as2d_cli.output.renderer import Writer
     from as2d_cli.output.talk import Talk
     from as2d_cli.tasks.ahead import Ahead
+    from as2d_cli.tasks.answer_planning import AnswerPlan
     from as2d_cli.tasks.asking import AskOptions
     from as2d_cli.tasks.models import Backend, ModelRequest, Models
+    from as2d_cli.tasks.sources import Source
     from as2d_cli.tasks.transcript import Monitor, Transcript
     from as2d_cli.tasks.transcription import TranscribeOptions
 
@@ -162,7 +165,8 @@ def _ask(
         bool,
         typer.Option(
             "--show-transcript",
-            help="The transcript before the answers; json and jsonl have it anyway.",
+            help="The transcript before the answers; json and jsonl have it anyway, but for an "
+            "audio-llm, which needs none.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -175,14 +179,20 @@ def _ask(
     ] = False,
     llm: Annotated[
         str,
-        typer.Option(metavar="ID|PATH", help="Model that answers.", rich_help_panel=MODELS),
+        typer.Option(
+            metavar="ID|PATH",
+            help="Model that answers; an audio-llm hears the recording itself, without a "
+            "transcript.",
+            rich_help_panel=MODELS,
+        ),
     ] = "qwen2.5-coder-1.5b-instruct",
     llm_drafter: Annotated[
         str,
         typer.Option(
             metavar="ID|PATH|auto|none",
             help="Small language model that runs ahead of the one that answers; auto: one that is "
-            "here, if it was measured to gain anything.",
+            "here, if it was measured to gain anything. For an audio-llm a model that transcribes, "
+            "which hears the same.",
             rich_help_panel=MODELS,
         ),
     ] = "auto",
@@ -247,7 +257,8 @@ def _ask(
 ) -> None:
     """Answer questions about a recording.
 
-    What is said becomes text first, which a language model then answers from.
+    What is said becomes text first, which a language model then answers from; unless that model
+    hears the recording itself.
     """
     environment: Environment = ctx.obj
     within("--budget", budget, 1, MAX_BUDGET)
@@ -339,7 +350,7 @@ class _Job:
         from as2d_cli.tasks.ahead import Ahead
         from as2d_cli.tasks.answer_planning import plan_answers
         from as2d_cli.tasks.asking import ask, nothing_said
-        from as2d_cli.tasks.models import check_answerer, default_backend, open_models
+        from as2d_cli.tasks.models import check_answerer, default_backend, hears, open_models
 
         with self._streams() as (talk, out):
             backend = self.environment.backend or default_backend(
@@ -351,10 +362,15 @@ class _Job:
             for name in (llm.target, llm.drafter):
                 if name is not None:
                     self._agree(name, backend, yes=yes)
-            check_answerer(backend.ensure(llm.target, llm.offline))
+            model = backend.ensure(llm.target, llm.offline)
+            check_answerer(model)
             if llm.drafter is not None and backend.to_fetch(llm.drafter):
                 with contextlib.suppress(As2dError):  # told when it is to be loaded
                     backend.ensure(llm.drafter, llm.offline)
+            if hears(model):
+                with self._source(audio, excerpt, device) as source:
+                    self._ask_itself(source, made, talk, backend, out)
+                return talk.failures
 
             def opening(monitor: Monitor) -> AbstractContextManager[Models]:
                 return open_models(llm, plan, backend, monitor, check=check_answerer)
@@ -387,6 +403,48 @@ class _Job:
                 )
             return talk.failures
 
+    def _ask_itself(
+        self, source: Source, made: AnswerPlan, talk: Talk, backend: Backend, out: Writer
+    ) -> None:
+        """Asks a model that hears the recording itself."""
+        from as2d_cli.output.answers import answer_renderer
+        from as2d_cli.tasks.asking import ask, hear
+        from as2d_cli.tasks.models import check_answerer, open_models
+        from as2d_cli.tasks.recording import record
+        from as2d_cli.text.question import AUDIO_SYSTEM, SYSTEM
+
+        options = self.options
+        if options.system == SYSTEM:  # which speaks of a transcript
+            options = replace(options, system=AUDIO_SYSTEM)
+        llm = made.request
+        recording = record(source, monitor=talk, backend=backend, offline=llm.offline)
+        if recording is None:
+            return
+        transcript = recording.unwritten(self.listening.language)
+        if self.show_transcript:
+            again = recording.again()
+            heard = hear(again, self.speech, self.listening, monitor=talk, backend=backend)
+            if heard is None:
+                return
+            transcript = heard
+        with contextlib.ExitStack() as stack:
+            models = None
+            if recording.spoken:
+                opening = open_models(llm, made.plan, backend, talk, check=check_answerer)
+                models = stack.enter_context(opening)
+                talk.info(f"answers: {models.target.id}, {made.plan.method}, {made.why}")
+            ask(
+                transcript,
+                self.questions,
+                models,
+                options,
+                sink=answer_renderer(self.format, out, transcript=self.show_transcript),
+                monitor=talk,
+                recording=recording,
+                why=made.why,
+                recent=backend.recent(llm.target),
+            )
+
     def _hear(
         self,
         audio: str | None,
@@ -396,23 +454,8 @@ class _Job:
         backend: Backend,
     ) -> Transcript | None:
         from as2d_cli.tasks.asking import hear
-        from as2d_cli.tasks.interrupt import instead_of_interruption
-        from as2d_cli.tasks.sources import Source, file_source
 
-        with contextlib.ExitStack() as stack:
-            if audio is not None:
-                source = file_source(
-                    audio,
-                    self.environment.stdin,
-                    start=excerpt[0],
-                    end=excerpt[1],
-                )
-            else:
-                from as2d_cli.audio.microphone import Microphone
-
-                microphone = Microphone(device, self.environment.sound)
-                source = Source(microphone.open, *excerpt, live=True)
-                stack.enter_context(instead_of_interruption(microphone.stop))
+        with self._source(audio, excerpt, device) as source:
             return hear(
                 source,
                 self.speech,
@@ -421,6 +464,24 @@ class _Job:
                 backend=backend,
                 sink=ahead.listener,
             )
+
+    @contextlib.contextmanager
+    def _source(
+        self, audio: str | None, excerpt: tuple[float, float | None], device: str | None
+    ) -> Iterator[Source]:
+        """The audio that is meant; a microphone stops at the first Ctrl-C."""
+        from as2d_cli.tasks.interrupt import instead_of_interruption
+        from as2d_cli.tasks.sources import Source, file_source
+
+        start, end = excerpt
+        if audio is not None:
+            yield file_source(audio, self.environment.stdin, start=start, end=end)
+            return
+        from as2d_cli.audio.microphone import Microphone
+
+        microphone = Microphone(device, self.environment.sound)
+        with instead_of_interruption(microphone.stop):
+            yield Source(microphone.open, start, end, live=True)
 
     def _agree(self, name: str, backend: Backend, *, yes: bool) -> None:
         """Asks before much is fetched.

@@ -45,7 +45,8 @@ class Window:
     Attributes:
         index: counts up from 0 within a run.
         start: seconds from the beginning of the input; not used by the engine.
-        samples: float32 [n], 16 kHz mono, n at most the target's window length; copied.
+        samples: float32 [n], 16 kHz mono, n at most the target's window length, or as many of them
+            as a language model takes that hears; copied.
         prompt: the target's tokens before the first committed one.
         max_tokens: commits at most this many.
         language: code of the spoken language, for drafters.

@@ -154,12 +154,17 @@ class _JsonLinesAnswers(AnswerRenderer):
 
 
 def _heard(transcript: Transcript) -> dict[str, Any]:
-    """The speech stage as plain data."""
+    """The speech stage as plain data; none of it where the model itself hears."""
     info = transcript.info
-    return {
+    about = {
         "file": info.name,
         "duration": round(transcript.duration, 3),
         "language": transcript.language,
+    }
+    if not transcript.written:
+        return {**about, "transcript": None, "speech": None}
+    return {
+        **about,
         "transcript": transcript.text,
         "speech": {
             "model": info.target,

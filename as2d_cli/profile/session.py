@@ -34,7 +34,7 @@ from as2d_cli.profile.profiles import Profile, Profiles, Where, here, key_of
 from as2d_cli.profile.reckoning import Measured
 from as2d_cli.tasks.interrupt import interruptible
 from as2d_cli.tasks.known_clip import known_clip
-from as2d_cli.tasks.models import check_drafter
+from as2d_cli.tasks.models import check_drafter, check_listener
 from as2d_cli.text.whisper_prompt import prompt
 
 __all__ = ["Findings", "ProfileRequest", "Site", "ranked", "run_profile", "spoken"]
@@ -131,8 +131,10 @@ def run_profile(
         site: another machine than this one.
 
     Raises:
-        As2dError: a model cannot be loaded, or nothing that holds was saved.
+        As2dError: a model cannot be loaded, the target writes down nothing, or nothing that holds
+            was saved.
     """
+    check_listener(target)
     if drafter is not None:
         check_drafter(request.drafter or drafter.id, drafter, target)
     site = site or _Here()

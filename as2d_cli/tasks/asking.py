@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-import numpy as np
-
 from as2d_cli.decoding import Window
 from as2d_cli.decoding.events import (
     DrafterLost,
@@ -33,7 +31,9 @@ from as2d_cli.tasks.ahead import shared
 from as2d_cli.tasks.answer import NO_SPEECH, Answer, Answers, AnswerSink, Planned
 from as2d_cli.tasks.models import AUTO, Backend, ModelRequest, Models, RunFace
 from as2d_cli.tasks.prompting import AskOptions, Prompt, Prompter
+from as2d_cli.tasks.recording import Recording
 from as2d_cli.tasks.sources import Source
+from as2d_cli.tasks.subject import Heard, Subject, Written
 from as2d_cli.tasks.transcript import (
     Counters,
     Monitor,
@@ -44,8 +44,7 @@ from as2d_cli.tasks.transcript import (
     Transcript,
 )
 from as2d_cli.tasks.transcription import TranscribeOptions, transcribe
-from as2d_cli.text.chat import Message
-from as2d_cli.text.question import about_part, from_notes
+from as2d_cli.text.question import from_notes
 from as2d_cli.text.repeats import suspicions
 from as2d_cli.text.text_stream import TextStream
 
@@ -63,6 +62,9 @@ _TICK = 0.05
 
 _REPORT = 0.12
 """Seconds between reports of progress: 8 a second look live."""
+
+_USUAL_LANGUAGE = "en"
+"""Of what a drafter hears, where nobody says what is spoken."""
 
 _FAREWELL = 0.8
 """Seconds that a cancelled run gets to end."""
@@ -135,7 +137,7 @@ def hear(
 
 def nothing_said(transcript: Transcript) -> bool:
     """There is nothing to ask about, and no model is needed to say so."""
-    return not transcript.text.strip()
+    return transcript.written and not transcript.text.strip()
 
 
 def ask(
@@ -146,6 +148,7 @@ def ask(
     *,
     sink: AnswerSink,
     monitor: Monitor,
+    recording: Recording | None = None,
     ahead: Sequence[int] = (),
     why: str = "",
     recent: RecentAnswers | None = None,
@@ -158,6 +161,8 @@ def ask(
     Args:
         questions: as `check_questions` returns them.
         models: opened for `answering`; None where `nothing_said`.
+        recording: what is asked about in the place of the transcript, by a model that hears; it
+            has speech in it.
         ahead: the beginning of the prompt, where the model has computed it already.
         why: what the models' plan was made by.
         recent: is told what became of each answer's candidates.
@@ -173,7 +178,7 @@ def ask(
     try:
         work = None
         if models is not None and not nothing_said(transcript):
-            work = _Answering(answers, models, options, sink, monitor, ahead, recent)
+            work = _Answering(answers, models, options, sink, monitor, recording, ahead, recent)
             answers.why = why
         for question in questions:
             sink.question(question)
@@ -221,6 +226,7 @@ class _Answering:
         options: AskOptions,
         sink: AnswerSink,
         monitor: Monitor,
+        recording: Recording | None,
         ahead: Sequence[int],
         recent: RecentAnswers | None,
     ) -> None:
@@ -236,16 +242,29 @@ class _Answering:
         )
         name = answers.transcript.info.name
         self._info = SourceInfo(name, None, target.id, answers.drafter, plan.method, plan.budget)
-        self._prompter = Prompter(target, options, drafter)
         self._pieces = target.vocabulary().pieces
+        self._subject: Subject
+        if recording is None:
+            self._prompter = Prompter(target, options, drafter)
+            lines = [segment.text for segment in answers.transcript.segments]
+            self._subject = Written(lines, options.system, self._prompter)
+        else:
+            self._prompter = Prompter(target, options)
+            self._subject = Heard(
+                recording.samples,
+                recording.spoken,
+                options.system,
+                target,
+                self._prompter,
+                answers.transcript.language or _USUAL_LANGUAGE,
+            )
         # Where the drafter heard something else, it may be what the answer says.
         self._source = self._prompter.source(answers.transcript.drafts)
-        self._lines = [segment.text for segment in answers.transcript.segments]
 
     def answer(self, question: str) -> Answer:
         """Asks about the whole, or first about parts of it."""
         system = self._options.system
-        prompt = self._prompter.about(self._lines, question)
+        prompt = self._subject.whole(question)
         with _Conversation(
             self._models, self._options, self._info, self._pieces, self._source, self._monitor
         ) as talk:
@@ -279,25 +298,17 @@ class _Answering:
         return answer
 
     def _ask_parts(self, talk: _Conversation, question: str) -> list[str]:
-        """What is said about the parts of a transcript that is too long, and about notes on them
-        as long as those are too long.
+        """What is said about the parts of what is too long, and about notes on them as long as
+        those are too long.
         """
-        system, number = self._options.system, 99  # as wide as any number of parts
-        notes = self._lines
-
-        def about(lines: list[str], i: int, count: int) -> list[Message]:
-            return about_part(system, "\n".join(lines), question, i, count)
-
-        parts = self._prompter.groups(notes, lambda lines: about(lines, number, number))
+        system = self._options.system
+        prompts = self._subject.parts(question)
         self._monitor.notice(
-            f"{self._info.name}: the transcript is too long for {self._info.target}: it is asked "
-            f"about in {len(parts)} parts"
+            f"{self._info.name}: {self._subject.noun} is too long for {self._info.target}: it is "
+            f"asked about in {len(prompts)} parts"
         )
-        prompts = [
-            self._prompter.prompt(about(lines, i, len(parts))) for i, lines in enumerate(parts, 1)
-        ]
         while True:
-            notes = []
+            notes: list[str] = []
             for i, prompt in enumerate(prompts, 1):
                 talk.heading = f"part {i} of {len(prompts)}"
                 notes.append(talk.say(prompt, self._prompter.room).text)
@@ -382,9 +393,10 @@ class _Conversation:
             Window(
                 index,
                 0.0,
-                np.empty(0, np.float32),
+                prompt.samples,
                 prompt.ids,
                 limit,
+                prompt.language,
                 temperature=self._options.temperature,
                 # Another one for each part of a long transcript.
                 seed=(self._options.seed + index) % 2**32,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from as2d_cli.catalog.bundle import LLAMA
+from as2d_cli.catalog.bundle import ANSWERING, AUDIO_LLM
 from as2d_cli.decoding.costs import RunCosts
 from as2d_cli.decoding.plan import PlanRequest, this_machine
 from as2d_cli.errors import As2dError, ExitStatus
@@ -34,6 +34,7 @@ __all__ = [
     "check_listener",
     "default_backend",
     "drafter_name",
+    "hears",
     "make_plan",
     "open_models",
     "open_voice",
@@ -51,6 +52,8 @@ class PiecesFace(Protocol):
     def pieces(self) -> Sequence[bytes]: ...
     @property
     def merge_ranks(self) -> bool: ...
+    @property
+    def merges(self) -> Sequence[int]: ...
 
 
 class Model(ModelFacts, Protocol):
@@ -70,6 +73,16 @@ class Model(ModelFacts, Protocol):
     def pre_tokenizer(self) -> str: ...
     @property
     def special(self) -> Mapping[int, str]: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def window_samples(self) -> int: ...
+    @property
+    def pad_to_window(self) -> bool: ...
+    @property
+    def samples_per_position(self) -> int: ...
+    @property
+    def spare_positions(self) -> int: ...
     def vocabulary(self) -> PiecesFace: ...
 
 
@@ -276,7 +289,7 @@ def check_answerer(model: Model) -> None:
     Raises:
         As2dError: status USAGE.
     """
-    if model.family != LLAMA:
+    if model.family not in ANSWERING:
         raise As2dError(
             f"{model.id} is no language model",
             remedy="choose an llm of 'as2d models list'",
@@ -284,15 +297,21 @@ def check_answerer(model: Model) -> None:
         )
 
 
+def hears(model: Model) -> bool:
+    """Whether a model that answers hears the recording itself, and needs no transcript."""
+    return model.family == AUDIO_LLM
+
+
 def check_listener(model: Model) -> None:
-    """Refuses a model that does not hear.
+    """Refuses a model that does not write down what it hears.
 
     Raises:
         As2dError: status USAGE.
     """
-    if model.family == LLAMA:
+    if model.family in ANSWERING:
+        what = "writes down nothing" if hears(model) else "hears nothing"
         raise As2dError(
-            f"{model.id} is a language model, which hears nothing",
+            f"{model.id} is a language model, which {what}",
             remedy="choose a target of 'as2d models list'",
             status=ExitStatus.USAGE,
         )
@@ -386,7 +405,7 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         entry = store.catalogue.get(name)
         if entry is None or store.made(name) is not None:
             return None
-        return f"{entry.bytes / 1e6:.0f} MB, licence {entry.licence}"
+        return catalog.terms(entry)
 
     def answer_drafter(target: str) -> str | None:
         store = catalog.default_store()

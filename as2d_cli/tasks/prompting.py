@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
+
+from as2d_cli.audio.downmix import Samples
 from as2d_cli.errors import As2dError
 from as2d_cli.tasks.models import Model
 from as2d_cli.text.chat import Chat, Message
@@ -40,10 +43,16 @@ class Prompt:
     Attributes:
         ids: as the model's tokens.
         draft_ids: as those of a drafter with another vocabulary; empty for any other.
+        samples: float32[n], 16 kHz: what the model hears; none for a model that reads.
+        span: where in the recording they begin and end, in samples; None for no samples.
+        language: code of what is spoken in it, for a drafter that hears it.
     """
 
     ids: Sequence[int]
     draft_ids: Sequence[int] = ()
+    samples: Samples = field(default_factory=lambda: np.empty(0, np.float32))
+    span: tuple[int, int] | None = None
+    language: str = ""
 
 
 class Prompter:
@@ -54,7 +63,11 @@ class Prompter:
     """
 
     def __init__(self, model: Model, options: AskOptions, drafter: Model | None = None) -> None:
-        """Raises As2dError: a model cannot be talked to."""
+        """Raises As2dError: a model cannot be talked to.
+
+        Args:
+            drafter: one that is talked to as well; no listener.
+        """
         self._model, self._options = model, options
         self._chat = Chat.of(model)
         self._draft_chat: Chat | None = None

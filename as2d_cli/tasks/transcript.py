@@ -109,7 +109,8 @@ class Transcript:
     duration: seconds of audio that were found. language, language_probability: None where no
     speech was, and the latter where the language was given. text: of all segments. decisions:
     about drafting, in their order. drafts: what the drafter said of those windows of which it did
-    not say the same. wall: seconds it took.
+    not say the same. wall: seconds it took. written: False where nobody wrote down what is said,
+    since a model that hears it itself is asked; there is no text then.
     """
 
     info: SourceInfo
@@ -123,6 +124,7 @@ class Transcript:
     drafts: list[str] = field(default_factory=list)
     counters: Counters | None = None
     wall: float = 0.0
+    written: bool = True
 
     @property
     def tokens(self) -> int:

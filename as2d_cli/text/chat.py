@@ -10,15 +10,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, Self
+
+import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from as2d_cli.catalog.build import CHAT_TEMPLATE
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.text.bpe import BpeEncoder
 
 __all__ = ["Chat", "ChatModel", "Message"]
+
+_REFUSALS = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError)
+"""A template may fail in any way that Python knows."""
 
 _BREAK = "\ufdd0"
 """A code point that is no character, put into what looks like a special token and taken out again
@@ -28,10 +34,19 @@ after the template was filled in.
 
 @dataclass(frozen=True)
 class Message:
-    """What one side says: ``system``, ``user`` or ``assistant``."""
+    """What one side says: ``system``, ``user`` or ``assistant``.
+
+    Attributes:
+        content: text, though it may look like a special token.
+        audio: the special token that stands for audio, which is heard before `content`; empty for
+            none.
+        in_parts: the template writes that token itself, where a part of the content is audio.
+    """
 
     role: str
     content: str
+    audio: str = ""
+    in_parts: bool = False
 
 
 class _Pieces(Protocol):
@@ -39,6 +54,8 @@ class _Pieces(Protocol):
     def pieces(self) -> Sequence[bytes]: ...
     @property
     def merge_ranks(self) -> bool: ...
+    @property
+    def merges(self) -> Sequence[int]: ...
 
 
 class ChatModel(Protocol):
@@ -46,6 +63,8 @@ class ChatModel(Protocol):
 
     @property
     def id(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
     @property
     def path(self) -> Path: ...
     @property
@@ -67,18 +86,20 @@ class Chat:
         special_tokens: Mapping[str, int],
         *,
         name: str = "the model",
+        knows_system: bool = True,
         variables: Mapping[str, str] | None = None,
     ) -> None:
         """Args:
             template: in Jinja; it is not trusted.
             special_tokens: ids of what is a token of its own where the template writes it.
             name: whose template it is, for messages.
+            knows_system: the model was taught to heed a system; else the user says the same.
             variables: for the template, such as ``bos_token``.
 
         Raises:
             As2dError: status UNAVAILABLE; it is no template.
         """
-        self._name, self._encoder = name, encoder
+        self._name, self._encoder, self._knows_system = name, encoder, knows_system
         self._specials = dict(special_tokens)
         # The longest first: one may begin as another does.
         longest = sorted((t for t in self._specials if len(t) > 1), key=len, reverse=True)
@@ -104,7 +125,10 @@ class Chat:
             ) from None
         vocabulary = model.vocabulary()
         encoder = BpeEncoder(
-            vocabulary.pieces, model.pre_tokenizer, merge_ranks=vocabulary.merge_ranks
+            vocabulary.pieces,
+            model.pre_tokenizer,
+            merge_ranks=vocabulary.merge_ranks,
+            merges=vocabulary.merges,
         )
         special_tokens = {text: token for token, text in model.special.items()}
         named = {"bos_token": "start", "eos_token": "end"}
@@ -112,7 +136,15 @@ class Chat:
             variable: model.special.get(model.tokens.get(name, -1), "")
             for variable, name in named.items()
         }
-        return cls(template, encoder, special_tokens, name=model.id, variables=variables)
+        return cls(
+            template,
+            encoder,
+            special_tokens,
+            name=model.id,
+            # Some templates of Voxtral write what a system says, which the model was not taught.
+            knows_system=model.kind != "voxtral",
+            variables=variables,
+        )
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
         """The ids after which the model's answer begins. What is written in `messages` is text,
@@ -121,15 +153,11 @@ class Chat:
         Raises:
             As2dError: the template refuses the conversation.
         """
-        from jinja2 import TemplateError
-
-        said = [Message(m.role, self._broken(m.content)) for m in messages]
+        if not self._knows_system:
+            messages = _without_system(messages)
         try:
-            text = self._template.render(
-                messages=[asdict(m) for m in said], add_generation_prompt=True, **self._variables
-            )
-        # A template may fail in any way that Python knows.
-        except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as e:
+            text = self._render(messages)
+        except _REFUSALS as e:
             self._fail(f"refuses the conversation: {e}")
         ids: list[int] = []
         at = 0
@@ -138,6 +166,21 @@ class Chat:
             ids.append(self._specials[special[0]])
             at = special.end()
         return ids + self._plain(text[at:])
+
+    def _render(self, messages: Sequence[Message]) -> str:
+        said = [{"role": m.role, "content": self._content(m)} for m in messages]
+        text: str = self._template.render(
+            messages=said, add_generation_prompt=True, **self._variables
+        )
+        return text
+
+    def _content(self, message: Message) -> str | list[dict[str, str]]:
+        text = self._broken(message.content)
+        if not message.audio:
+            return text
+        if message.in_parts:
+            return [{"type": "audio"}, {"type": "text", "text": text}]
+        return f"{message.audio}\n{text}"
 
     def count(self, text: str) -> int:
         """How many ids `text` is, by itself."""
@@ -158,9 +201,6 @@ class Chat:
         return content
 
     def _compiled(self, template: str) -> Any:
-        import jinja2
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-
         # As huggingface/transformers sets it up, for which templates are written.
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
@@ -181,3 +221,12 @@ class Chat:
             remedy="choose another model",
             status=ExitStatus.UNAVAILABLE,
         ) from None
+
+
+def _without_system(messages: Sequence[Message]) -> Sequence[Message]:
+    """The same, but that the user says what the system would have."""
+    match messages:
+        case [Message("system") as system, Message("user") as user, *others]:
+            content = f"{system.content}\n\n{user.content}"
+            return [replace(user, content=content), *others]
+    return messages

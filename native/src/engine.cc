@@ -38,8 +38,9 @@ std::shared_ptr<const Vocabulary> LoadVocabulary(const Bundle& bundle) {
 
 Bundle OpenTarget(const std::filesystem::path& folder) {
   Bundle bundle = Bundle::Open(folder);
-  if (bundle.Text("family") != "whisper" && bundle.Text("family") != "llama") {
-    throw Error(folder.string() + ": a model of the family '" + bundle.Text("family") +
+  const std::string& family = bundle.Text("family");
+  if (family != "whisper" && family != "llama" && family != "audio-llm") {
+    throw Error(folder.string() + ": a model of the family '" + family +
                 "' cannot be the target; it can be the drafter");
   }
   return bundle;
@@ -137,6 +138,9 @@ Engine::Engine(const std::filesystem::path& ort_library, const std::filesystem::
   if (bundle.Text("family") == "llama") {
     llama_ = std::make_shared<LlamaModel>(runtime_, bundle, target_lane_->pool);
     target_ = std::make_shared<LlamaTarget>(llama_);
+  } else if (bundle.Text("family") == "audio-llm") {
+    audio_llm_ = std::make_shared<AudioLlmTarget>(runtime_, bundle, target_lane_->pool);
+    target_ = audio_llm_;
   } else {
     whisper_ = std::make_shared<WhisperModel>(runtime_, bundle, target_lane_->pool);
     target_ = std::make_shared<WhisperTarget>(whisper_);
@@ -161,11 +165,16 @@ void Engine::LoadDrafter(const std::filesystem::path& drafter, const LaneCores& 
   draft_lane_ = nullptr;
   if (!runtime_) throw Error("a scripted target takes scripted drafters only");
   const Bundle bundle = Bundle::Open(drafter);
-  if ((bundle.Text("family") == "llama") != (llama_ != nullptr)) {
-    throw Error(drafter.string() + ": a language model drafts for language models only, and they " +
-                "take no other; choose another drafter");
+  const std::string& family = bundle.Text("family");
+  if ((family == "llama") != (llama_ != nullptr)) {
+    throw Error(drafter.string() + ": a language model drafts for language models only that do " +
+                "not hear the audio, and they take no other; choose another drafter");
   }
-  if (bundle.Text("family") == "head") {
+  if (family == "head") {
+    if (!whisper_) {
+      throw Error(drafter.string() + ": a head drafts for its own speech model only; choose " +
+                  "another drafter");
+    }
     RequireTarget(bundle, whisper_->bundle(), whisper_->encoding_width());
   }
   auto lane = std::make_shared<Lane>();
@@ -226,6 +235,10 @@ void Engine::RequireIdle() const {
 
 std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions options) {
   RequireIdle();
+  if (method == Method::kMulti && audio_llm_) {
+    throw Error("the method 'multi' verifies several runs beside each other, which the caches of " +
+                std::string("this target cannot hold; choose another method"));
+  }
   const std::shared_ptr<Drafter> drafter =
       NeedsDrafter(method) && has_drafter() ? drafter_ : nullptr;
   options.enter_target_lane = Enter(target_lane_);
@@ -238,6 +251,7 @@ std::unique_ptr<Run> Engine::Start(Method method, std::size_t budget, RunOptions
   const int slots = static_cast<int>(options.batch) + (options.encode_ahead ? 1 : 0);
   if (whisper_) whisper_->ReserveSlots(slots);
   if (llama_) llama_->ReserveSlots(slots);
+  if (audio_llm_) audio_llm_->ReserveSlots(slots);
   if (drafter) options.enter_draft_lane = Enter(draft_lane_);
   if (NeedsDrafter(method) && !drafter) method = Method::kTarget;
   const BudgetFactory make_budget = PolicyOf(method, budget, options);

@@ -16,7 +16,8 @@
 namespace as2d {
 
 /// "one" or "two": Whispers of the same shape and vocabulary with other weights; "adapter" or
-/// "ctc": heads for the target "one"; "speaker" or "prompter": language models of one vocabulary.
+/// "ctc": heads for the target "one"; "speaker" or "prompter": language models of one vocabulary;
+/// "listener" or "attender": audio language models with that vocabulary.
 inline std::filesystem::path BundlePath(const std::string& name) {
   return std::filesystem::path(TestVariable("AS2D_TEST_BUNDLES")) / name;
 }

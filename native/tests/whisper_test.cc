@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "as2d/error.h"
+#include "as2d/models/quiet_cuts.h"
 #include "bundles_for_test.h"
 
 namespace as2d {
@@ -288,6 +289,33 @@ TEST_F(FollowTest, AHistoryThatFillsTheContextEndsTheDraft) {
   }
   drafter.Follow(Tokens(3, 5));
   EXPECT_EQ(Next(drafter, 2).size(), 2U);
+}
+
+TEST_F(FollowTest, LongerAudioIsDraftedPieceByPiece) {
+  WhisperDrafter drafter(model_, true);
+  const std::vector<float> samples = Sound(16000 * 33, 0.03F);
+  std::vector<Tokens> said;
+  auto begin = samples.begin();
+  for (const std::size_t end : QuietCuts(samples, model_->window_samples())) {
+    const auto next = samples.begin() + static_cast<std::ptrdiff_t>(end);
+    window_.samples = {begin, next};
+    drafter.Begin(window_, {});
+    said.push_back(Next(drafter, 1000));
+    begin = next;
+  }
+  ASSERT_EQ(said.size(), 2U);
+  Tokens all = said[0];
+  all.insert(all.end(), said[1].begin(), said[1].end());
+  window_.samples = samples;
+  drafter.Begin(window_, {});
+  EXPECT_EQ(Next(drafter, all.size() + 1), all);
+  ASSERT_GT(said[1].size(), 2U);
+  for (const std::size_t known : {said[0].size() + 2, said[0].size() - 3}) {
+    const auto from = all.begin() + static_cast<std::ptrdiff_t>(known);
+    drafter.Follow(Tokens(all.begin(), from));
+    EXPECT_EQ(drafter.encoding(), known < said[0].size()) << "back to the first piece";
+    EXPECT_EQ(Next(drafter, all.size()), Tokens(from, all.end()));
+  }
 }
 
 class ChoiceTest : public WhisperTest {

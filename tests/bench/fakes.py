@@ -31,6 +31,7 @@ from tests.fakes import (
     Ran,
     Script,
     answerer,
+    listener,
     tokens_of,
 )
 
@@ -132,6 +133,7 @@ class FakeMachine:
             "mine": FakeModel("mine", family="head", target="whisper-base"),
             "llm": answerer("llm"),
             "tiny-llm": answerer("tiny-llm", context=64),
+            "hearing-llm": listener("hearing-llm"),
         }
 
         def ensure(name: str, offline: bool) -> Model:

@@ -147,3 +147,41 @@ def test_questions_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(As2dError, match="no question") as caught:
         load_questions(file)
     assert caught.value.status is ExitStatus.USAGE
+
+
+# A model that hears
+
+HEAR = ("--task", "ask", "--target", "hearing-llm")
+
+
+def test_a_model_that_hears_is_asked_about_the_audio(clips: str) -> None:
+    fake = machine()
+    ran = run_bench(fake, clips, *HEAR)
+    assert ran.status == 0, ran.stderr
+    jobs = [job for job in fake.jobs if len(job.prompt) > 1 and job.method == "lookup"]
+    assert len(jobs) == 2 * len(QUESTIONS) + 1  # and one to warm up
+    for job in jobs:
+        lines = text_of(job.prompt).count("@")
+        assert lines == -(-job.seconds[0] // 1) > 0
+        assert "Transcript" not in text_of(job.prompt)
+    # What makes the engine forget has no audio.
+    forgotten = [job.seconds for job in fake.jobs if len(job.prompt) == 1]
+    assert set(forgotten) == {(0.0,)}
+    assert rows(ran)["lookup 8"][2] == "2.00"
+
+
+def test_a_speech_model_drafts_for_it(clips: str) -> None:
+    fake = machine()
+    ran = run_bench(fake, clips, *HEAR, "--methods", "target,as2d", "--drafters", "x")
+    assert ran.status == 0, ran.stderr
+    assert "as2d x 8" in rows(ran)
+
+
+def test_silence_and_broken_clips_for_a_model_that_hears(tmp_path: Path) -> None:
+    silent = write_wav(tmp_path / "silent.wav", np.zeros(32_000))
+    text = tmp_path / "text.wav"
+    text.write_text("no sound")
+    ran = run_bench(machine(), str(silent), str(text), *HEAR)
+    assert ran.status == 2
+    assert f"left out: {silent}: no speech" in ran.stderr
+    assert "text.wav" in ran.stderr

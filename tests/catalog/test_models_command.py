@@ -138,7 +138,10 @@ def test_the_catalogue_that_comes_with_as2d() -> None:
             assert file.sha256 is None or len(bytes.fromhex(file.sha256)) == 32
         for source in model.sources:
             if isinstance(source, HubSource):
-                assert len(bytes.fromhex(source.revision)) == 20
+                seen = source.revision != "main"
+                assert (
+                    len(bytes.fromhex(source.revision)) == 20 if seen else model.role == "audio-llm"
+                )
             if isinstance(source, PackageSource):
                 assert set(source.members) == {file.name for file in model.files}
                 assert all("==" in package for package in source.packages)
@@ -157,3 +160,12 @@ def test_models_list_says_which_answers_are_of_no_use(tmp_path: Path) -> None:
     rows = {line.split("\t")[0]: line.split("\t") for line in ran.stdout.splitlines()}
     assert rows["smollm2-135m-instruct"][-1] == "its answers are not usable"
     assert rows["qwen2.5-coder-1.5b-instruct"][1] == "llm"
+
+
+def test_models_list_has_models_that_hear(tmp_path: Path) -> None:
+    ran = run_cli("models", "list", variables={"AS2D_CACHE_DIR": str(tmp_path)})
+    rows = {line.split("\t")[0]: line.split("\t") for line in ran.stdout.splitlines()}
+    for name in ("ultravox-v0_5-llama-3_2-1b", "voxtral-mini-3b"):
+        assert rows[name][1:3] == ["audio-llm", "audio-llm"]
+        assert rows[name][-2] == "not pulled"
+        assert "not tried yet" in rows[name][-1]

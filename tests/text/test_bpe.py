@@ -18,6 +18,7 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers
 from as2d_cli.catalog.vocabulary import Vocabulary, from_byte_level_bpe
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.text.bpe import PRE_TOKENIZERS, BpeEncoder
+from tests.audio_llms.folders import LLAMA3, TEKKEN
 
 _SOURCE = Path(__file__).parents[2]
 
@@ -44,6 +45,16 @@ _ODD = st.text(
 )
 
 
+_PATTERNS = {
+    "qwen2": (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+        r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
+    "llama-bpe": LLAMA3,
+    "tekken": TEKKEN,
+}
+
+
 def byte_level(*before: Any, regex: bool) -> Any:
     last = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=regex)
     return pre_tokenizers.Sequence([*before, last])
@@ -55,11 +66,7 @@ def cuts_of(pre_tokenizer: str) -> Any:
         return byte_level(regex=True)
     if pre_tokenizer == "smollm":
         return byte_level(pre_tokenizers.Digits(individual_digits=True), regex=True)
-    pattern = (
-        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
-        r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-    )
-    split = pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
+    split = pre_tokenizers.Split(tokenizers.Regex(_PATTERNS[pre_tokenizer]), "isolated")
     return byte_level(split, regex=False)
 
 
@@ -125,6 +132,23 @@ def test_ids_of_odd_text(pair_of: Callable[[str], Pair], pre_tokenizer: str, tex
     pair_of(pre_tokenizer).check(text)
 
 
+@pytest.mark.parametrize("pre_tokenizer", ["llama-bpe", "gpt2"])
+def test_ids_that_are_in_no_order(pair_of: Callable[[str], Pair], pre_tokenizer: str) -> None:
+    data = json.loads(pair_of(pre_tokenizer).theirs.to_str())
+    vocab, special = data["model"]["vocab"], {t["content"] for t in data["added_tokens"]}
+    words = [word for word in vocab if word not in special]
+    turned = zip(words, reversed([vocab[word] for word in words]), strict=True)
+    data["model"]["vocab"] = {**{word: vocab[word] for word in special}, **dict(turned)}
+    vocabulary = from_byte_level_bpe(Path("tokenizer.json"), data, 1500)
+    assert not vocabulary.merge_ranks
+    ours = BpeEncoder(vocabulary.pieces, pre_tokenizer, merge_ranks=False, merges=vocabulary.merges)
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(data))
+    theirs.encode_special_tokens = True
+    pair = Pair(ours, vocabulary, theirs)
+    for text in TEXTS:
+        assert text_of(vocabulary.pieces, pair.check(text)) == text
+
+
 def test_control_tokens_that_are_typed_are_plain_text(pair_of: Callable[[str], Pair]) -> None:
     pair = pair_of("qwen2")
     special = pair.theirs.token_to_id("<|im_end|>")
@@ -146,7 +170,7 @@ def test_a_byte_without_a_token_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("pieces", "pre_tokenizer", "merge_ranks", "problem"),
     [
-        ([bytes([b]) for b in range(256)], "llama-bpe", True, "way to cut text, 'llama-bpe'"),
+        ([bytes([b]) for b in range(256)], "deepseek", True, "way to cut text, 'deepseek'"),
         ([bytes([b]) for b in range(256)], "gpt2", False, "order of its merges"),
     ],
 )

@@ -72,6 +72,7 @@ class Toy:
     id: str = "toy"
     tokens: Mapping[str, int] = field(default_factory=lambda: {"end": END})
     pre_tokenizer: str = "gpt2"
+    kind: str = ""
     special: Mapping[int, str] = field(default_factory=lambda: {i: t for t, i in SPECIALS.items()})
 
     def vocabulary(self) -> Vocabulary:

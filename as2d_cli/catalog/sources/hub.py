@@ -41,30 +41,35 @@ def fetch(entry: ModelEntry, source: HubSource, folder: Path, progress: Progress
         path = f"{source.repo}/resolve/{source.revision}/{file.name}"
         url = f"{endpoint.rstrip('/')}/{urllib.parse.quote(path)}"
         partial = folder / f"{file.name}.part"
+        partial.parent.mkdir(parents=True, exist_ok=True)
         progress.start(file.name, file.size)
         try:
-            _download(url, file, partial, progress)
-            accept(file, partial, folder / file.name)
+            if _download(url, file, partial, progress):
+                accept(file, partial, folder / file.name)
         finally:
             progress.finish()
 
 
-def _download(url: str, file: SourceFile, partial: Path, progress: Progress) -> None:
+def _download(url: str, file: SourceFile, partial: Path, progress: Progress) -> bool:
+    """Whether it is there now; False for an optional one that the hub does not have."""
     if partial.exists():
         progress.advance(partial.stat().st_size)
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             _continue(url, file, partial, progress)
-            return
+            return True
         except urllib.error.HTTPError as error:
             if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
                 partial.unlink(missing_ok=True)  # What is there is no beginning of this file.
                 if attempt < _ATTEMPTS:
                     continue
+            if error.code == http.HTTPStatus.NOT_FOUND and file.optional:
+                return False
             raise SourceError(f"the hub answers {error.code} for {file.name}") from None
         except (OSError, http.client.HTTPException) as error:
             if attempt == _ATTEMPTS:
                 raise SourceError(f"the hub broke off in {file.name} ({error})") from None
+    return False
 
 
 def _continue(url: str, file: SourceFile, partial: Path, progress: Progress) -> None:

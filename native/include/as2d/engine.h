@@ -17,6 +17,7 @@
 #include "as2d/decode/budget.h"
 #include "as2d/decode/run.h"
 #include "as2d/decode/scripted.h"
+#include "as2d/models/audio_llm.h"
 #include "as2d/models/llama.h"
 #include "as2d/models/whisper.h"
 #include "as2d/platform/crew.h"
@@ -91,7 +92,8 @@ class Engine {
   /// Starts a run. `budget` is the most candidates of a run in one verify step; for kBatched it is
   /// the number of windows in a batch, which is `options.batch` for the others whose lanes are not
   /// coupled; at most 16. Without a usable drafter the target goes alone where the
-  /// method needs one. Throws Error while the run before is not over: it is once it has told
+  /// method needs one. Throws Error for kMulti with a target whose caches hold one run, and
+  /// while the run before is not over: it is once it has told
   /// kRunFinished or is destroyed. Throws std::bad_alloc without memory for the windows of a batch.
   std::unique_ptr<Run> Start(Method method, std::size_t budget, RunOptions options);
 
@@ -129,6 +131,7 @@ class Engine {
   class Timing;
   void RequireIdle() const;
   Drafter& RequireDrafter() const;
+  std::span<const float> HeardBefore(std::span<const float> samples) const;
   std::span<const float> EncodingFor(const Drafter& drafter, const Window& window);
   using BudgetFactory = std::function<std::unique_ptr<BudgetPolicy>()>;
   /// How a decoupled strategy comes to its budget, once for each window of the batch.
@@ -147,6 +150,7 @@ class Engine {
   // One of them, or none for a scripted target.
   std::shared_ptr<WhisperModel> whisper_;
   std::shared_ptr<LlamaModel> llama_;
+  std::shared_ptr<AudioLlmTarget> audio_llm_;
   std::shared_ptr<TargetModel> target_;
   // Read by both lanes, and by a draft lane that was left behind.
   std::shared_ptr<const Vocabulary> vocabulary_;

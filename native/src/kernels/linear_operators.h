@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "as2d/kernels/choose.h"
 #include "as2d/runtime/tensor.h"
 #include "call.h"
 #include "kernels.h"
@@ -254,9 +255,9 @@ class Choose {
     const std::size_t n = logits.last();
     Require(!logits.shape.empty() && n > 0 && suppress.size() == n,
             "suppress is not as long as a row");
-    Require(
-        choices.data == nullptr || (choices.last() == kColumns && choices.rows() == logits.rows()),
-        "not a line of choices for every row");
+    Require(choices.data == nullptr ||
+                (choices.last() == kChoiceColumns && choices.rows() == logits.rows()),
+            "not a line of choices for every row");
     Require(temperatures.data == nullptr || temperatures.size() == logits.rows(),
             "not a temperature for every row");
     std::vector<std::int64_t> shape = logits.shape;
@@ -264,35 +265,18 @@ class Choose {
     auto* const next = call.Output<std::int64_t>(0, shape);
     auto* const log_prob = call.Output<float>(1, shape);
     call.Parallel(logits.rows(), [&](std::size_t row) {
-      kernels::Choice choice{.first = 0,
-                             .timestamps = n,
-                             .low = n,
-                             .high = n,
-                             .score = n,
-                             .seed = 0,
-                             .temperature = 0};
-      if (choices.data != nullptr) Read(choices.data + row * kColumns, n, &choice);
-      if (temperatures.data != nullptr) choice.temperature = temperatures.data[row];
-      kernels::Best().choose(logits.data + row * n, suppress.data, n, choice, next + row,
-                             log_prob + row);
+      const Chosen chosen = ChooseToken(
+          {logits.data + row * n, n}, {suppress.data, n},
+          choices.data == nullptr ? ChoiceLine(kAnyToken)
+                                  : ChoiceLine(choices.data + row * kChoiceColumns, kChoiceColumns),
+          temperatures.data == nullptr ? 0.0F : temperatures.data[row]);
+      next[row] = chosen.token;
+      log_prob[row] = chosen.log_probability;
     });
   }
 
  private:
-  static constexpr std::size_t kColumns = 6;
-
-  /// What is beyond the vocabulary is its end: a graph may be given anything.
-  static void Read(const std::int32_t* line, std::size_t n, kernels::Choice* choice) {
-    const auto within = [n](std::int32_t token) {
-      return token < 0 ? n : std::min(n, static_cast<std::size_t>(token));
-    };
-    choice->timestamps = within(line[1]);
-    choice->first = std::min(within(line[0]), choice->timestamps);
-    choice->high = within(line[3]);
-    choice->low = std::min(within(line[2]), choice->high);
-    choice->score = within(line[4]);
-    choice->seed = static_cast<std::uint32_t>(line[5]);
-  }
+  static constexpr std::array<std::int32_t, kChoiceColumns> kAnyToken = {0, -1, -1, -1, -1, 0};
 };
 
 }  // namespace as2d

@@ -55,6 +55,12 @@ int Bundle::Number(const std::string& key, int low, int high) const {
   return ParseNumber(Text(key), low, high, key);
 }
 
+bool Bundle::Flag(const std::string& key) const {
+  const std::string& text = Text(key);
+  if (text != "yes" && text != "no") Refuse("'" + key + ": " + text + "' is neither yes nor no");
+  return text == "yes";
+}
+
 std::filesystem::path Bundle::File(const std::string& key) const {
   const std::string& name = Text(key);
   if (std::filesystem::path(name).filename() != name) {

@@ -8,22 +8,13 @@
 #include "decoder_rows.h"
 
 namespace as2d {
-namespace {
-
-std::vector<TokenId> EndsOf(const Bundle& bundle) {
-  std::vector<TokenId> ends = bundle.Tokens("ends");
-  if (ends.empty()) ends.push_back(bundle.RequiredToken("end"));
-  return ends;
-}
-
-}  // namespace
 
 LlamaModel::LlamaModel(std::shared_ptr<const Runtime> runtime, const Bundle& bundle,
                        std::shared_ptr<WorkerPool> pool)
     : bundle_(bundle),
       context_(bundle.Number("context", 4, 1 << 20)),
       vocabulary_size_(bundle.Number("vocabulary_size", 2, 1 << 24)),
-      ends_(EndsOf(bundle)),
+      ends_(bundle),
       canceller_(runtime),
       decoder_(Session::Load(runtime, bundle.File("decoder"), OwnOperators(std::move(pool), 1))) {
   for (const ValueInfo& input : decoder_->inputs()) {
@@ -106,8 +97,7 @@ void LlamaModel::Run(std::span<const Row> rows, std::size_t selected) {
 }
 
 TokenId LlamaModel::TokenOf(std::size_t row) const {
-  const auto chosen = static_cast<TokenId>(next_.values<std::int64_t>()[row]);
-  return std::ranges::find(ends_, chosen) == ends_.end() ? chosen : end_token();
+  return ends_.Of(static_cast<TokenId>(next_.values<std::int64_t>()[row]));
 }
 
 std::size_t LlamaModel::Held(std::span<const TokenId> text, int slot) const {

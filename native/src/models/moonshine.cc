@@ -4,7 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "as2d/error.h"
+#include "as2d/models/quiet_cuts.h"
+#include "grown_cache.h"
+#include "published_graph.h"
 
 namespace as2d {
 namespace {
@@ -18,36 +20,9 @@ constexpr std::size_t kShortestPiece = kSampleRate / 10;
 constexpr double kTokensPerSecond = 6.5;
 constexpr std::size_t kSpareTokens = 4;
 
-/// "present.0.decoder.key" -> "past_key_values.0.decoder.key".
-std::string PastOf(const std::string& present) {
-  return "past_key_values" + present.substr(std::min(present.find('.'), present.size()));
-}
-
 bool OfEncoder(const std::string& name) { return name.find(".encoder.") != std::string::npos; }
 
 }  // namespace
-
-std::vector<std::size_t> QuietCuts(std::span<const float> samples, std::size_t longest) {
-  constexpr std::size_t kFrame = kSampleRate / 50;
-  std::vector<std::size_t> ends;
-  std::size_t begin = 0;
-  while (samples.size() - begin > longest) {
-    std::size_t quietest = begin + longest;
-    double least = -1;
-    for (std::size_t at = begin + longest * 2 / 3; at + kFrame <= begin + longest; at += kFrame) {
-      double energy = 0;
-      for (const float sample : samples.subspan(at, kFrame)) energy += sample * sample;
-      if (least < 0 || energy <= least) {
-        least = energy;
-        quietest = at + kFrame / 2;
-      }
-    }
-    ends.push_back(quietest);
-    begin = quietest;
-  }
-  ends.push_back(samples.size());
-  return ends;
-}
 
 MoonshineDrafter::MoonshineDrafter(std::shared_ptr<const Runtime> runtime, const Bundle& bundle,
                                    std::shared_ptr<WorkerPool> pool)
@@ -55,19 +30,11 @@ MoonshineDrafter::MoonshineDrafter(std::shared_ptr<const Runtime> runtime, const
       end_token_(bundle.RequiredToken("end")),
       canceller_(runtime),
       runtime_(runtime) {
-  SessionOptions options;
-  options.pool = std::move(pool);
-  encoder_ = Session::Load(runtime, bundle.File("encoder"), options);
-  decoder_ = Session::Load(runtime, bundle.File("decoder"), options);
-  for (const ValueInfo& output : decoder_->outputs()) {
-    if (output.name == "logits") continue;
-    present_names_.push_back(output.name);
-    past_names_.push_back(PastOf(output.name));
-    if (decoder_->FindInput(past_names_.back()) == nullptr) {
-      throw Error(decoder_->file().string() + ": output '" + output.name +
-                  "' has no input that takes it back; this is not a merged Moonshine decoder");
-    }
-  }
+  encoder_ = LoadPublished(runtime, bundle.File("encoder"), pool);
+  decoder_ = LoadPublished(runtime, bundle.File("decoder"), std::move(pool));
+  GrownCacheNames names = CachesOf(*decoder_);
+  past_names_ = std::move(names.past);
+  present_names_ = std::move(names.present);
   output_names_.push_back("logits");
   for (const std::string& name : present_names_) output_names_.push_back(name.c_str());
 }
@@ -164,12 +131,7 @@ void MoonshineDrafter::Feed(const Piece& piece, std::span<const TokenId> tokens)
   const bool first = tokens.size() > 1 || cached_ == 0;
   if (first) {
     past_.clear();
-    for (const std::string& name : past_names_) {
-      Shape shape = decoder_->FindInput(name)->shape;
-      shape.at(0) = 1;
-      shape.at(2) = 0;
-      past_.emplace_back(runtime_, ElementType::kFloat32, shape);
-    }
+    for (const std::string& name : past_names_) past_.push_back(EmptyCache(*decoder_, name));
   }
   const Tensor ids(runtime_, ElementType::kInt64, {1, static_cast<std::int64_t>(tokens.size())});
   std::ranges::copy(tokens, ids.values<std::int64_t>().begin());

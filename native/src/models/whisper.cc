@@ -9,6 +9,7 @@
 
 #include "as2d/error.h"
 #include "as2d/models/head.h"
+#include "as2d/models/quiet_cuts.h"
 #include "as2d/models/token_positions.h"
 #include "decoder_rows.h"
 #include "draft_limits.h"
@@ -497,31 +498,51 @@ std::vector<float> WhisperTarget::TokenTimes(const Window& window, std::span<con
 }
 
 void WhisperDrafter::Begin(const Window& window, std::span<const float>) {
-  samples_ =
-      std::span(window.samples).first(std::min(window.samples.size(), model_->window_samples()));
-  encoded_ = false;
   const Bundle& bundle = model_->bundle();
-  std::vector<TokenId> prompt = {bundle.RequiredToken("start")};
+  prompt_ = {bundle.RequiredToken("start")};
   for (const auto& [code, token] : bundle.languages()) {
     if (code == window.language) {
-      prompt.push_back(token);
-      prompt.push_back(bundle.RequiredToken(window.translate ? "translate" : "transcribe"));
+      prompt_.push_back(token);
+      prompt_.push_back(bundle.RequiredToken(window.translate ? "translate" : "transcribe"));
       break;
     }
   }
-  prompt.push_back(bundle.RequiredToken("no_timestamps"));
+  prompt_.push_back(bundle.RequiredToken("no_timestamps"));
+  pieces_.clear();
+  std::size_t begin = 0;
+  for (const std::size_t end : QuietCuts(window.samples, model_->window_samples())) {
+    pieces_.push_back({.samples = std::span(window.samples).subspan(begin, end - begin)});
+    begin = end;
+  }
+  EnterPiece(0);
+}
+
+void WhisperDrafter::EnterPiece(std::size_t piece) {
+  piece_ = piece;
+  encoded_ = false;
   auto most = static_cast<std::size_t>(model_->context());
-  if (brief_) most = std::min(most, prompt.size() + MostDraftTokens(samples_.size()));
-  text_.Begin(std::move(prompt), most);
+  if (brief_) {
+    most = std::min(most, prompt_.size() + MostDraftTokens(pieces_[piece].samples.size()));
+  }
+  text_.Begin(prompt_, most);
+}
+
+// False when there is none.
+bool WhisperDrafter::EnterNextPiece() {
+  if (piece_ + 1 == pieces_.size()) return false;
+  pieces_[piece_ + 1].first_token = pieces_[piece_].first_token + text_.said().size();
+  EnterPiece(piece_ + 1);
+  return true;
 }
 
 bool WhisperDrafter::Next(std::vector<TokenId>* tokens) {
   if (!encoded_) {
-    brief_ ? model_->EncodeBriefly(samples_) : model_->Encode(samples_, 0);
+    const std::span<const float> samples = pieces_[piece_].samples;
+    brief_ ? model_->EncodeBriefly(samples) : model_->Encode(samples, 0);
     encoded_ = true;
     return true;
   }
-  if (text_.room() == 0) return false;
+  if (text_.room() == 0) return EnterNextPiece();
   rows_.clear();
   text_.AppendFresh(&rows_);
   next_.resize(rows_.size());
@@ -531,12 +552,20 @@ bool WhisperDrafter::Next(std::vector<TokenId>* tokens) {
   const TokenId next = next_.back();
   if (next == model_->end_token()) {
     text_.Say({}, 0);
-    return false;
+    return EnterNextPiece();
   }
   text_.Say({&next, 1}, 0);
   tokens->push_back(next);
-  if (brief_ && EndsInALoop(text_.said())) return false;
-  return text_.room() > 0;
+  if (text_.room() == 0 || (brief_ && EndsInALoop(text_.said()))) return EnterNextPiece();
+  return true;
+}
+
+void WhisperDrafter::Follow(std::span<const TokenId> history) {
+  // The furthest piece that was begun before the history ends.
+  std::size_t piece = piece_;
+  while (pieces_[piece].first_token > history.size()) --piece;
+  if (piece != piece_) EnterPiece(piece);
+  text_.Follow(history.subspan(pieces_[piece].first_token));
 }
 
 }  // namespace as2d

@@ -81,12 +81,18 @@ std::vector<double> Engine::TimeEncode(double seconds_of_audio, std::size_t repe
   return as2d::TimeEncode(*target_, seconds_of_audio, repeats, After(options.most_seconds));
 }
 
+/// What the target is to hear before its steps are timed: a prompt of one that hears for itself
+/// would have to keep places for it, and costs the same without.
+std::span<const float> Engine::HeardBefore(std::span<const float> samples) const {
+  return audio_llm_ ? std::span<const float>() : samples;
+}
+
 std::vector<std::vector<double>> Engine::TimeSteps(std::span<const int> rows, std::size_t repeats,
                                                    const TimingOptions& options) {
   const Timing timing(*this);
   const std::shared_ptr<void> kept = Keep(draft_lane_, options.lend);
   const std::shared_ptr<void> inside = EnterNow(target_lane_);
-  return StepTimer(*target_, Noise(1), options.exact)
+  return StepTimer(*target_, HeardBefore(Noise(1)), options.exact)
       .Time(rows, repeats, After(options.most_seconds));
 }
 
@@ -144,7 +150,7 @@ TogetherTiming Engine::TimeTogether(std::span<const int> rows, double seconds, c
   Drafter& drafter = RequireDrafter();
   const Timing timing(*this);
   const std::shared_ptr<void> inside = EnterNow(target_lane_);
-  StepTimer steps(*target_, window.samples, exact);
+  StepTimer steps(*target_, HeardBefore(window.samples), exact);
   steps.Time(rows, 1, After(0));
   const std::span<const float> encoding =
       drafter.model->needs_encoding() ? target_->encoding() : std::span<const float>();

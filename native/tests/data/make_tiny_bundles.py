@@ -1,5 +1,6 @@
 """Writes small random bundles for the engine's tests: the Whispers `one` and `two`, for the target
-`one` the heads `adapter` and `ctc`, and the language models `speaker` and `prompter`.
+`one` the heads `adapter` and `ctc`, the language models `speaker` and `prompter`, and the audio
+language models `listener` and `attender`.
 
 usage: make_tiny_bundles.py FOLDER      (with the repository's root in PYTHONPATH)
 """
@@ -26,6 +27,8 @@ from as2d_cli.catalog.graphs.head import (
 )
 from as2d_cli.catalog.graphs.whisper import FeedForward, write_decoder
 from as2d_cli.catalog.weights.whisper import read_whisper
+from tests.catalog import audio_llms
+from tests.catalog.language_models import VOCABULARY as WORDS
 from tests.catalog.language_models import write_model
 from tests.catalog.material import VOCABULARY, WIDTH, put, whisper_files
 
@@ -92,6 +95,37 @@ def make(name: str, family: str, sources: dict[str, Path]) -> None:
     )
 
 
+def make_audio_llm(name: str, seed: int, like: Path, changes: dict[str, str]) -> None:
+    """Write an audio language model with the vocabulary of ``like``; one of every pair of ways in
+    which published graphs differ.
+    """
+    bundle = folder / name
+    bundle.mkdir(parents=True, exist_ok=True)
+    voxtral = changes["kind"] == "voxtral"
+    audio_llms.write_features(bundle / "features.onnx")
+    audio_llms.write_encoder(bundle / "audio_encoder.onnx", seed, flat=voxtral)
+    audio_llms.write_embedding(bundle / "embed_tokens.onnx", seed, WORDS)
+    audio_llms.write_decoder(bundle / "decoder_model_merged.onnx", seed, WORDS, fused=voxtral)
+    shutil.copyfile(like / "vocabulary.bin", bundle / "vocabulary.bin")
+    keys = {
+        "id": name,
+        "family": "audio-llm",
+        "features": "features.onnx",
+        "encoder": "audio_encoder.onnx",
+        "embedding": "embed_tokens.onnx",
+        "decoder": "decoder_model_merged.onnx",
+        "vocabulary": "vocabulary.bin",
+        "width": str(audio_llms.WIDTH),
+        "context": str(audio_llms.CONTEXT),
+        "vocabulary_size": str(WORDS),
+        "ends": "260 258",
+        "row_invariance": "even",
+        **changes,
+    }
+    lines = ["as2d-bundle 1", *(f"{key}: {value}" for key, value in keys.items())]
+    (bundle / "bundle.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 folder = Path(sys.argv[1])
 for name in ("adapter", "ctc"):
     (folder / name).mkdir(parents=True, exist_ok=True)
@@ -102,6 +136,31 @@ for seed, (name, architecture) in enumerate((("speaker", "qwen2"), ("prompter", 
     file = folder / "sources" / f"{name}.gguf"
     write_model(file, architecture=architecture, seed=seed)
     make(name, "llama", {file.name: file})
+make_audio_llm(
+    "listener",
+    4,
+    folder / "speaker",
+    {
+        "kind": "ultravox",
+        "token.audio": str(WORDS),  # no row of the embeddings
+        "window_samples": "48000",
+        "most_windows": "1",
+        "pad_to_window": "no",
+    },
+)
+make_audio_llm(
+    "attender",
+    5,
+    folder / "speaker",
+    {
+        "kind": "voxtral",
+        "token.audio": "259",
+        "window_samples": "16000",
+        "most_windows": "3",
+        "pad_to_window": "yes",
+        "caches": "in_place",
+    },
+)
 
 whisper = read_whisper(folder / "sources" / "two" / "model.bin")
 head = AdapterHead(

@@ -15,7 +15,7 @@ namespace as2d {
 /// It keeps its keys and values at `at`, and sees what is kept at [0, shared) and [begin, at]. An
 /// ordinary row has shared = begin = 0: it sees all that is before it. A candidate run that is not
 /// the first one shares the committed prefix with it and begins further on, where none of its rows
-/// sees the other run.
+/// sees the other run. A target whose caches cannot hold that refuses it with Error.
 struct Row {
   TokenId token = 0;
   int position = 0;  ///< of the token in its window, as the model counts

@@ -11,7 +11,7 @@ namespace as2d {
 
 struct Window {
   std::int64_t index = 0;       ///< counts up from 0 within a run
-  std::vector<float> samples;   ///< 16 kHz mono PCM, at most the target's window length
+  std::vector<float> samples;   ///< 16 kHz mono PCM, at most what the target takes at once
   std::vector<TokenId> prompt;  ///< the target's tokens before the first committed one; not empty
   int max_tokens = 0;        ///< at most this many are committed, the end token not counted; >= 0
   std::string language;      ///< code of the spoken language, for drafters; "" where unknown

@@ -22,10 +22,13 @@ class Bundle {
 
   const std::filesystem::path& folder() const { return folder_; }
 
+  bool Has(const std::string& key) const { return values_.contains(key); }
   /// The value of a key that must be there once. Throws Error when it is not.
   const std::string& Text(const std::string& key) const;
   /// The same as a whole number in [low, high]. Throws Error when it is something else.
   int Number(const std::string& key, int low, int high) const;
+  /// Whether the value of such a key is "yes". Throws Error when it is neither that nor "no".
+  bool Flag(const std::string& key) const;
   /// Full path of the file that `key` names inside the folder.
   std::filesystem::path File(const std::string& key) const;
   /// Id of a special token, e.g. "end"; none when the model has no such token.

@@ -12,6 +12,7 @@
 #include "as2d/decode/models.h"
 #include "as2d/models/bundle.h"
 #include "as2d/models/choice_rows.h"
+#include "as2d/models/ends.h"
 #include "as2d/platform/worker_pool.h"
 #include "as2d/runtime/session.h"
 
@@ -60,8 +61,7 @@ class LlamaModel {
   const Bundle& bundle() const { return bundle_; }
   int context() const { return context_; }
   int vocabulary_size() const { return vocabulary_size_; }
-  /// Stands for all that end a text.
-  TokenId end_token() const { return ends_.front(); }
+  TokenId end_token() const { return ends_.token(); }
   Canceller& canceller() { return canceller_; }
 
  private:
@@ -72,7 +72,7 @@ class LlamaModel {
   const Bundle bundle_;
   const int context_;
   const int vocabulary_size_;
-  const std::vector<TokenId> ends_;
+  const Ends ends_;
   Canceller canceller_;
   const std::shared_ptr<Session> decoder_;
   int slots_ = 0;

@@ -14,11 +14,6 @@
 
 namespace as2d {
 
-/// Where to cut `samples` (16 kHz) so that no piece is longer than `longest` samples: ends of the
-/// pieces, the last one being samples.size(). Each cut is in the middle of the quietest 20 ms of
-/// the last third of the longest piece that could be, so that few words are cut in two.
-std::vector<std::size_t> QuietCuts(std::span<const float> samples, std::size_t longest);
-
 /// Moonshine (Jeffries et al. 2024) as its authors publish it: `encoder_model` on raw audio and
 /// `decoder_model_merged`, which returns its caches. The encoder's cost grows with the square of
 /// the length and its text gets worse beyond ten seconds, so a window is drafted in pieces cut at

@@ -176,7 +176,8 @@ class WhisperTarget final : public TargetModel {
   std::vector<TokenId> next_;
 };
 
-/// Whisper as a drafter: its own prompt, its own history.
+/// Whisper as a drafter: its own prompt, its own history. Audio that is longer than its window, as
+/// other targets take it, is drafted in pieces, cut at quiet places, one after the other.
 class WhisperDrafter final : public DraftModel {
  public:
   /// `brief`: no more work than a draft is worth. It encodes no more than the audio (see
@@ -187,17 +188,27 @@ class WhisperDrafter final : public DraftModel {
 
   void Begin(const Window& window, std::span<const float> encoding) override;
   bool Next(std::vector<TokenId>* tokens) override;
-  void Follow(std::span<const TokenId> history) override { text_.Follow(history); }
+  void Follow(std::span<const TokenId> history) override;
   bool encoding() const override { return !encoded_; }
   float confidence() const override { return confidence_; }
   void Cancel() override { model_->canceller().Cancel(); }
   void ClearCancel() override { model_->canceller().Reset(); }
 
  private:
+  struct Piece {
+    std::span<const float> samples;
+    std::size_t first_token = 0;  // of the window's text
+  };
+
+  void EnterPiece(std::size_t piece);
+  bool EnterNextPiece();
+
   const std::shared_ptr<WhisperModel> model_;
   const bool brief_;
-  std::span<const float> samples_;
-  SpokenText text_;
+  std::vector<Piece> pieces_;  // of the window; never empty once it has begun
+  std::size_t piece_ = 0;      // the current one ...
+  SpokenText text_;            // ... and its text
+  std::vector<TokenId> prompt_;
   bool encoded_ = false;
   float confidence_ = 1;
   std::vector<Row> rows_;

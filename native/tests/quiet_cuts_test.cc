@@ -1,4 +1,4 @@
-#include "as2d/models/moonshine.h"
+#include "as2d/models/quiet_cuts.h"
 
 #include <gtest/gtest.h>
 
