@@ -59,7 +59,9 @@ def print_report(
     if len(categories) > 1:
         console.print("\nthe plan on each category, and the one strategy that is the best on it")
         print_categories(categories, console)
-    notes = _notes(results, unit, errors) + _prediction(rows) + advice(results, rows)
+    notes = (
+        _notes(results, unit, errors) + _prediction(rows, results.baseline) + advice(results, rows)
+    )
     if notes:
         console.print()
     for note in notes:
@@ -98,15 +100,35 @@ def _notes(results: Results, unit: str, errors: bool) -> list[str]:
     return notes
 
 
-def _prediction(rows: Sequence[Row]) -> list[str]:
+def _prediction(rows: Sequence[Row], baseline: int) -> list[str]:
     """How far the simulation was off, in the middle."""
     errors = [abs(row.prediction_error) for row in rows if row.prediction_error is not None]
     if not errors:
         return []
-    return [
+    told = (
         f"error: what as2d profile measured predicts the seconds of {counted(len(errors), 'row')}, "
         f"off by {statistics.median(errors):.0%} in the median"
-    ]
+    )
+    found = [_ratio_error(rows[baseline], row) for row in rows]
+    ratios = [abs(error) for error in found if error is not None]
+    if ratios:
+        # What the machine did besides made all rows slower: plans go by the ratios.
+        told += (
+            f", and the ratios to {rows[baseline].label}, off by {statistics.median(ratios):.0%}"
+        )
+    return [told]
+
+
+def _ratio_error(base: Row, row: Row) -> float | None:
+    """By what share the predicted ratio to `base` is more than the measured one; None where there
+    is no such ratio.
+    """
+    if row is base or row.windows != base.windows or not row.seconds:
+        return None
+    if not base.predicted_seconds or not row.predicted_seconds:
+        return None
+    predicted = base.predicted_seconds / row.predicted_seconds
+    return predicted / (base.seconds / row.seconds) - 1
 
 
 def _spread(results: Results) -> float | None:

@@ -58,6 +58,11 @@ def test_an_oracle_is_predicted_as_a_drafter_that_costs_nothing(clips: str, fold
     summary = bench(fake, clips, "--drafters", "oracle")["summary"]
     # Seven tokens and the end in one step.
     assert summary[1]["predicted_seconds"] == pytest.approx(2 * (0.1 + 0.01 + 0.01))
+    # Both take 0.1 s a window here, and 0.19 against 0.12 s were predicted.
+    ran = run_bench(fake, clips, "--drafters", "oracle")
+    assert "and the ratios to target, off by 58%" in ran.stdout
+    alone = run_bench(fake, clips, "--methods", "target")
+    assert "off by 90% in the median" in alone.stdout and "ratios to" not in alone.stdout
 
 
 def test_without_a_profile_nothing_is_predicted(clips: str) -> None:
