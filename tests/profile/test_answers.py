@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from tests.catalog.language_models import write_model
 from tests.catalog.test_llama import bundle_of
 from tests.fakes import run_cli
 
+USUAL = {"spread": 0.1, "length": 1.0}
 KEY = {"machine": "a machine", "kernels": "k", "target": "toy", "drafter": "small", "as2d": "1"}
 
 
@@ -125,12 +127,23 @@ def test_costs_are_kept_until_they_are_stale(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"format": "x"}, {"steps": {}}, {"steps": {"1": 0}}, {"trials": {"t": {"k": {}}}}]
+    "change",
+    [
+        {"format": "x"},
+        {"steps": {}},
+        {"steps": {"1": 0}},
+        {"steps": {"1": math.inf}},
+        {"trials": {"t": {"k": {}}}},
+        {"trials": {}},
+        {"trials": {"target": {FREE: {"seconds": 1, "spread": 0, "length": 1}}}},
+        {"trials": {"target": dict.fromkeys((FREE, SOURCE), {"seconds": 0} | USUAL)}},
+        {"trials": {"target": dict.fromkeys((FREE, SOURCE), {"seconds": "long"} | USUAL)}},
+    ],
 )
 def test_what_are_no_costs(change: dict[str, Any]) -> None:
     data = json.loads(json.dumps(known().as_json()))
     assert AnswerCosts.from_json(data) == known()
-    with pytest.raises(ValueError, match="is"):
+    with pytest.raises(ValueError, match=r"is|not"):
         AnswerCosts.from_json(data | change)
 
 
@@ -338,3 +351,6 @@ def test_a_drafter_is_one_that_is_here_and_smaller() -> None:
     assert catalogue.smaller(large, {large, tiny}) == tiny
     assert catalogue.smaller(tiny, {large, small, tiny}) is None
     assert catalogue.smaller("./folder", {small}) is None
+    hearing = {entry.id for entry in catalogue.models if entry.role == "audio-llm"}
+    assert len(hearing) > 1
+    assert all(catalogue.smaller(name, hearing) is None for name in hearing)
