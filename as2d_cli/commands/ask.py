@@ -351,7 +351,13 @@ class _Job:
         from as2d_cli.tasks.ahead import Ahead
         from as2d_cli.tasks.answer_planning import plan_answers
         from as2d_cli.tasks.asking import ask, nothing_said
-        from as2d_cli.tasks.models import check_answerer, default_backend, hears, open_models
+        from as2d_cli.tasks.models import (
+            check_answerer,
+            check_method,
+            default_backend,
+            hears,
+            open_models,
+        )
         from as2d_cli.tasks.recording import record
 
         with self._streams() as (talk, out):
@@ -366,6 +372,7 @@ class _Job:
                     self._agree(name, backend, yes=yes)
             model = backend.ensure(llm.target, llm.offline)
             check_answerer(model)
+            check_method(model, plan.method)
             if llm.drafter is not None and backend.to_fetch(llm.drafter):
                 with contextlib.suppress(As2dError):  # told when it is to be loaded
                     backend.ensure(llm.drafter, llm.offline)

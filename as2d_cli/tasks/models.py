@@ -32,6 +32,7 @@ __all__ = [
     "check_answerer",
     "check_drafter",
     "check_listener",
+    "check_method",
     "default_backend",
     "drafter_name",
     "hears",
@@ -300,6 +301,20 @@ def check_answerer(model: Model) -> None:
 def hears(model: Model) -> bool:
     """Whether a model that answers hears the recording itself, and needs no transcript."""
     return model.family == AUDIO_LLM
+
+
+def check_method(model: Model, method: str) -> None:
+    """Refuses a method for answers that the model cannot be run with.
+
+    Raises:
+        As2dError: status USAGE.
+    """
+    if method == "multi" and hears(model):
+        raise As2dError(
+            f"the method multi verifies several runs beside each other, which {model.id} cannot",
+            remedy="choose another method",
+            status=ExitStatus.USAGE,
+        )
 
 
 def check_listener(model: Model) -> None:

@@ -162,6 +162,14 @@ def test_the_microphone() -> None:
     assert ran.stderr == "as2d: <microphone>: recording until Ctrl-C\n"
 
 
+def test_a_method_that_it_cannot_be_run_with(clip: Path) -> None:
+    script = Script()
+    ran = ask("a", "--method", "multi", "--llm-drafter", "whisper-tiny.en", script=script)
+    assert (ran.status, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("as2d: the method multi verifies several runs beside each other, ")
+    assert [entry[0] for entry in script.log] == ["plan", "ensure"]  # nobody listened first
+
+
 def test_after_the_recording_ctrl_c_interrupts() -> None:
     handlers: list[object] = []
 
