@@ -24,9 +24,11 @@ from as2d_cli.profile.answer_timing import AnswerSubject, measure_answers
 from as2d_cli.profile.layouts import Layout
 from as2d_cli.profile.measure import Effort
 from as2d_cli.profile.recent import RecentAnswer, RecentAnswers
+from as2d_cli.tasks.models import default_backend
 from tests.catalog.language_models import write_model
 from tests.catalog.test_llama import bundle_of
 from tests.fakes import run_cli
+from tests.tasks.test_transcription import Watcher
 
 USUAL = {"spread": 0.1, "length": 1.0}
 KEY = {"machine": "a machine", "kernels": "k", "target": "toy", "drafter": "small", "as2d": "1"}
@@ -309,7 +311,10 @@ def few_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_language_model_is_measured_kept_and_planned_by(
-    models: tuple[Bundle, Bundle], tmp_path: Path, few_tokens: None
+    models: tuple[Bundle, Bundle],
+    tmp_path: Path,
+    few_tokens: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     variables = {"AS2D_CACHE_DIR": str(tmp_path)}
     pair = ("--target", str(models[0].path), "--drafter", str(models[1].path))
@@ -330,6 +335,15 @@ def test_a_language_model_is_measured_kept_and_planned_by(
     other = run_cli("profile", "--target", str(models[0].path), "--drafter", "none", "--saved",
                     variables=variables)  # fmt: skip
     assert other.stderr == "as2d: nothing was measured here; run as2d profile without --saved\n"
+    # What ask asks, which knows models by the names that it was given.
+    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path))
+    backend = default_backend(Watcher())
+    own, drafter = (str(model.path) for model in models)
+    assert backend.answer_costs(own, drafter) == (costs, "")
+    assert backend.answer_costs("./none", drafter) == (None, "nothing was measured here")
+    backend.recent(own).add("lookup", 6, 2)
+    kept = AnswerProfiles(tmp_path).recent(models[0].id).answers
+    assert kept == (RecentAnswer("lookup", 3.0),)
 
 
 @pytest.mark.parametrize("option", ["--html", "--alignment"])
