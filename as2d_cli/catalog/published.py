@@ -58,7 +58,11 @@ def published_files(folder: Path) -> dict[str, Path]:
                 "takes or gives numbers of half precision, which is not supported",
                 f"fetch another form of it, such as {graph}_q4.onnx",
             )
-        found |= {_name(folder, p): p for p in (path, *external_files(path))}
+        weights = external_files(path)
+        lost = next((p for p in weights if not p.is_file()), None)
+        if lost is not None:
+            raise BundleError(folder, f"has no {_name(folder, lost)}", _REMEDY)
+        found |= {_name(folder, p): p for p in (path, *weights)}
     for name in SETTINGS:
         path = folder / name
         if path.is_file():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -134,6 +136,17 @@ def test_weights_outside_the_folder_are_refused(folder: Path, tmp_path: Path, pl
     move_weights(folder / "onnx" / "embed_tokens.onnx", place)
     with pytest.raises(As2dError, match=r"embed_tokens\.onnx: has weights in '.*', outside"):
         bundle_of(folder, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("make", [lambda path: None, Path.mkdir, os.mkfifo])
+def test_weights_that_are_not_there(
+    folder: Path, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    move_weights(folder / "onnx" / "embed_tokens.onnx", "weights")
+    make(folder / "onnx" / "weights")
+    with pytest.raises(As2dError, match="has no onnx/weights") as caught:
+        bundle_of(folder, tmp_path / "cache")
+    assert caught.value.status is ExitStatus.UNAVAILABLE
 
 
 @pytest.mark.parametrize("place", ["a\nfile: b", " weights"])
