@@ -17,7 +17,7 @@ from as2d_cli.catalog.build import (
     records,
     revision,
 )
-from as2d_cli.catalog.bundle import AUDIO_LLM, Bundle, BundleError
+from as2d_cli.catalog.bundle import AUDIO_LLM, DESCRIPTION, Bundle, BundleError
 from as2d_cli.catalog.graphs.features import write_features
 from as2d_cli.catalog.graphs.mel import HOP
 from as2d_cli.catalog.published import (
@@ -36,6 +36,10 @@ from as2d_cli.catalog.tokenizer_json import (
 )
 
 _FEATURES = "features.onnx"
+_FEATURES_WEIGHTS = "features.data"
+_OWN = (DESCRIPTION, VOCABULARY, CHAT_TEMPLATE, MERGES, _FEATURES, _FEATURES_WEIGHTS)
+_MOST_WINDOWS = 1 << 12
+"""What the engine takes."""
 _MOST_CONTEXT = 8192
 """Published decoders give all that is cached back at every step; of one with 3 billion weights that
 is a quarter of a megabyte a position."""
@@ -57,7 +61,7 @@ def build_audio_llm(recipe: Recipe, folder: Path) -> Bundle:
     shapes = decoder_shapes(decoder)
     tokenizer = read_published_tokenizer(files, shapes.vocabulary_size)
     vocabulary = tokenizer.vocabulary
-    ends = _ends(files.get(GENERATION, decoder), facts, tokenizer)
+    ends = _ends(files.get(GENERATION, decoder), facts, tokenizer, shapes.vocabulary_size)
     positions = _positions(facts, encoder, shapes.width)
     context = min(facts.context, _MOST_CONTEXT)
     special = dict(tokenizer.special)
@@ -103,7 +107,7 @@ def build_audio_llm(recipe: Recipe, folder: Path) -> Bundle:
         pad_to_window=facts.kind == "voxtral",
         samples_per_position=positions.samples,
         spare_positions=positions.spare,
-        most_windows=context // (WINDOW_SAMPLES // positions.samples + positions.spare),
+        most_windows=_most_windows(context, positions),
         merges=MERGES if vocabulary.merges else "",
         caches="in_place" if caches_in_place(decoder) else "grown",
     )
@@ -114,6 +118,13 @@ def build_audio_llm(recipe: Recipe, folder: Path) -> Bundle:
 def _linked(source: Path, folder: Path) -> Path:
     """A file that may have gigabytes, in the bundle; without a copy where the file system can."""
     path = folder / source.name
+    # What is written over a link is written into the user's own file.
+    if source.name in _OWN or path.exists():
+        raise BundleError(
+            source,
+            "has the name of another file of the bundle",
+            "give a folder as it was published",
+        )
     try:
         path.hardlink_to(source.resolve())
     except OSError:
@@ -121,10 +132,12 @@ def _linked(source: Path, folder: Path) -> Path:
     return path
 
 
-def _ends(path: Path, facts: Facts, tokenizer: PublishedTokenizer) -> tuple[int, ...]:
-    """All tokens that end an answer; the one that templates know first, if it is among them."""
+def _ends(path: Path, facts: Facts, tokenizer: PublishedTokenizer, size: int) -> tuple[int, ...]:
+    """All of `size` tokens that end an answer; the one that templates know first, if it is among
+    them.
+    """
     own = [] if tokenizer.end is None else [tokenizer.end]
-    ends = list(dict.fromkeys(facts.ends or own))
+    ends = [token for token in dict.fromkeys(facts.ends or own) if token < size]
     if not ends:
         raise BundleError(path, "no file beside it tells which token ends an answer")
     return tuple(sorted(ends, key=lambda token: token not in own))
@@ -136,6 +149,12 @@ class _Positions:
 
     samples: int
     spare: int
+
+
+def _most_windows(context: int, positions: _Positions) -> int:
+    """More than fit a context, since the last one may be short: no prompt that fits is refused."""
+    each = max(1, WINDOW_SAMPLES // positions.samples + positions.spare)
+    return min(_MOST_WINDOWS, -(-context // each))
 
 
 def _positions(facts: Facts, encoder: Path, width: int) -> _Positions:

@@ -29,7 +29,7 @@ _REVISIONS = {
     "head": "head-3",
     VOICE: "silero-1",
     LLAMA: "llama-3",
-    AUDIO_LLM: "audio-llm-1",
+    AUDIO_LLM: "audio-llm-2",
 }
 ENGLISH_ONLY = ("en",)
 VOCABULARY = "vocabulary.bin"

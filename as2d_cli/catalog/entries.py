@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from as2d_cli.catalog.bundle import LLAMA
 from as2d_cli.errors import As2dError, ExitStatus
 
 # Families that a bundle can be built for.
@@ -174,9 +175,11 @@ class Catalogue:
         return next(others, None)
 
     def smaller(self, model_id: str, among: Collection[str]) -> str | None:
-        """The largest model with the role of this one that is smaller than it."""
+        """The largest language model that is smaller than this one, which hears nothing either: no
+        model that hears is run as a drafter.
+        """
         own = self.get(model_id)
-        if own is None:
+        if own is None or own.family != LLAMA:
             return None
         found = [
             entry

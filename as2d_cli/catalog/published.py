@@ -28,6 +28,10 @@ SETTINGS = (CONFIG, GENERATION, PREPROCESSOR, TOKENIZER, TOKENIZER_CONFIG, *TEMP
 """All of a folder but its graphs and their weights."""
 _OPTIONAL = (GENERATION, TOKENIZER_CONFIG, *TEMPLATES)
 _KINDS = ("ultravox", "voxtral")
+_MOST_BINS = 512
+"""Numbers in a frame; more than a spectrum of 400 samples has."""
+_LEAST_CONTEXT = 4
+"""What the engine takes."""
 _REMEDY = "give a folder as it was published"
 
 
@@ -54,7 +58,11 @@ def published_files(folder: Path) -> dict[str, Path]:
                 "takes or gives numbers of half precision, which is not supported",
                 f"fetch another form of it, such as {graph}_q4.onnx",
             )
-        found |= {_name(folder, p): p for p in (path, *external_files(path))}
+        weights = external_files(path)
+        lost = next((p for p in weights if not p.is_file()), None)
+        if lost is not None:
+            raise BundleError(folder, f"has no {_name(folder, lost)}", _REMEDY)
+        found |= {_name(folder, p): p for p in (path, *weights)}
     for name in SETTINGS:
         path = folder / name
         if path.is_file():
@@ -79,6 +87,8 @@ def external_files(graph: Path) -> list[Path]:
         place = {entry.key: entry.value for entry in tensor.external_data}.get("location", "")
         if place in ("", ".", "..") or Path(place).name != place:
             raise BundleError(graph, f"has weights in '{place[:60]}', outside its folder", _REMEDY)
+        if place != place.strip() or not place.isprintable():  # bundle.txt has it in a line
+            raise BundleError(graph, f"has weights in '{place[:60]}', which is no name", _REMEDY)
         names[place] = None
     return [graph.parent / name for name in names]
 
@@ -126,7 +136,7 @@ def read_facts(files: Mapping[str, Path]) -> Facts:
         bins=features,
         audio_token=_audio_token(config),
         stack=_number(path, config, "stack_factor", 8),
-        context=_number(path, text, "max_position_embeddings", 4096),
+        context=_number(path, text, "max_position_embeddings", 4096, _LEAST_CONTEXT),
         ends=tuple(end for end in listed if _is_id(end)),
     )
 
@@ -162,8 +172,9 @@ def _settings(path: Path) -> int:
             problem = f"'{key}' is {config[key]}, where Whisper's feature extractor has {value}"
             raise BundleError(path, problem, _REMEDY)
     bins = _number(path, config, "feature_size", 80)
-    if bins % 16:
-        raise BundleError(path, f"'feature_size' is {bins}, which is no multiple of 16", _REMEDY)
+    if bins % 16 or bins > _MOST_BINS:
+        problem = f"'feature_size' is {bins}, which is no multiple of 16 up to {_MOST_BINS}"
+        raise BundleError(path, problem, _REMEDY)
     return bins
 
 
@@ -173,9 +184,9 @@ def _audio_token(config: Mapping[str, Any]) -> int | None:
     return next((config[key] for key in keys if _is_id(config.get(key))), None)
 
 
-def _number(path: Path, config: Mapping[str, Any], key: str, otherwise: int) -> int:
+def _number(path: Path, config: Mapping[str, Any], key: str, otherwise: int, least: int = 1) -> int:
     value = config.get(key, otherwise)
-    if type(value) is not int or not 0 < value < 1 << 30:
+    if type(value) is not int or not least <= value < 1 << 30:
         raise BundleError(path, f"'{key}' is no number that can be", _REMEDY)
     return value
 

@@ -20,6 +20,8 @@ _ROWS = (1, 2, 3, 5, 8, 16)
 _EVEN = tuple(rows for rows in _ROWS if rows % 2 == 0)
 _THREADS = (1, 2)
 _FLOAT = "tensor(float)"
+_MOST_HEADS, _MOST_WIDTH, _MOST_TOKENS = 1 << 12, 1 << 20, 1 << 24
+"""Beyond any model, and what the engine takes."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,17 @@ def decoder_shapes(decoder: Path) -> DecoderShapes:
         raise GraphError(decoder, "is no decoder of an audio language model", _REMEDY) from None
     if not all(isinstance(size, int) for size in sizes):
         raise GraphError(decoder, "does not tell its heads, width and vocabulary", _REMEDY)
+    most = (_MOST_HEADS, _MOST_WIDTH, _MOST_WIDTH, _MOST_TOKENS)
+    if not all(0 < size <= limit for size, limit in zip(sizes, most, strict=True)):
+        raise GraphError(decoder, "has heads, width or vocabulary that cannot be", _REMEDY)
     if {cache.type, embedded.type, outputs["logits"].type} != {_FLOAT}:
         raise GraphError(decoder, "takes or gives other numbers than single precision", _REMEDY)
     layers = sum(1 for name in inputs if name.startswith("past_key_values.")) // 2
+    caches = [f"{i}.{kind}" for i in range(layers) for kind in ("key", "value")]
+    if layers == 0 or not all(
+        f"past_key_values.{cache}" in inputs and f"present.{cache}" in outputs for cache in caches
+    ):
+        raise GraphError(decoder, "does not give back all that it caches", _REMEDY)
     return DecoderShapes(layers, *sizes)
 
 
@@ -74,7 +84,9 @@ def encoder_lines(encoder: Path, bins: int, frames: Sequence[int], width: int) -
         except Exception as error:  # The runtime has one exception class for each status code.
             problem = f"does not run on {count} frames of {bins} bins ({error})"
             raise GraphError(encoder, problem, _REMEDY) from None
-        if lines.shape[-1] != width or lines.dtype != np.float32:
+        if not isinstance(lines, np.ndarray) or lines.dtype != np.float32:
+            raise GraphError(encoder, "gives other than lines of single precision", _REMEDY)
+        if lines.shape[-1:] != (width,):
             raise GraphError(encoder, f"gives lines that are not {width} wide", _REMEDY)
         found.append(lines.size // width)
     return found

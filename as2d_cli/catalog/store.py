@@ -344,6 +344,8 @@ class Store:
         )
         try:
             self._publish(build(recipe, temporary), final)
+        except As2dError as error:
+            raise _about_sources(error, temporary, sources) from None
         finally:
             _discard(temporary)
         return Bundle.read(final)
@@ -473,6 +475,14 @@ def _beside(entry: ModelEntry, downloads: Path) -> ModelEntry:
     ]
     known = {file.name for file in entry.files}
     return replace(entry, files=tuple(SourceFile(name) for name in named if name not in known))
+
+
+def _about_sources(error: As2dError, building: Path, sources: dict[str, Path]) -> As2dError:
+    """The same error about the files that were given: those in the folder `building` are gone."""
+    message = error.message
+    for source in sources.values():
+        message = message.replace(str(building / source.name), str(source))
+    return As2dError(message, remedy=error.remedy, status=error.status)
 
 
 def _discard(folder: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from as2d_cli.catalog.vocabulary import (
+    MOST_PIECE,
     Vocabulary,
     VocabularyError,
     added_tokens,
@@ -20,6 +22,12 @@ TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 TEMPLATES = ("chat_template.jinja", "chat_template.json")
 """Files that hold a chat template of their own; else it is in `TOKENIZER_CONFIG`."""
 
+
+_MOST_TOKENS = 1 << 24
+"""Beyond any model, and what the engine takes."""
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""Half of a character, which is text only beside the other half."""
 
 PLACEHOLDERS = {"ultravox": "<|audio|>", "voxtral": "[AUDIO]"}
 """What stands for audio in the text of a prompt, by kind of model."""
@@ -60,6 +68,8 @@ def read_published_tokenizer(files: Mapping[str, Path], size: int) -> PublishedT
     path = files[TOKENIZER]
     tokenizer = read_json(path)
     added = added_tokens(path, tokenizer)
+    if max(added.values(), default=0) >= _MOST_TOKENS:
+        raise VocabularyError(path, f"has token {max(added.values())}, which cannot be")
     pre_tokenizer = _pre_tokenizer(path, tokenizer)
     vocabulary = _vocabulary(path, tokenizer, added, size)
     config = read_json(files[TOKENIZER_CONFIG]) if TOKENIZER_CONFIG in files else {}
@@ -84,7 +94,10 @@ def read_json(path: Path) -> dict[str, Any]:
         VocabularyError: the file is missing or holds something else.
     """
     try:
-        value = json.loads(path.read_bytes())
+        text = path.read_bytes().decode("utf-8-sig")
+        value = json.loads(text)
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
     except OSError as error:
         raise VocabularyError(path, f"cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):
@@ -103,6 +116,8 @@ def _vocabulary(
     for token in tokenizer["added_tokens"]:
         if _is_text(token) and token["id"] < size:
             pieces[token["id"]] = token["content"].encode()
+            if len(pieces[token["id"]]) > MOST_PIECE:
+                raise VocabularyError(path, f"token {token['id']} is too long")
     if any(pieces[size:]):
         raise VocabularyError(
             path, f"has text beyond the model's {size} tokens, so they are no pair"
@@ -161,8 +176,8 @@ def _template(files: Mapping[str, Path], config: Mapping[str, Any]) -> str:
     else:
         found = config.get("chat_template")
     if isinstance(found, list):  # Several of them, by name.
-        named = {t.get("name"): t.get("template") for t in found if isinstance(t, dict)}
-        found = named.get("default")
+        named = (t for t in found if isinstance(t, dict) and t.get("name") == "default")
+        found = next(named, {}).get("template")
     if not isinstance(found, str):
         raise VocabularyError(files[TOKENIZER], "has no chat template beside it")
     return found

@@ -20,7 +20,7 @@ _MAGIC = b"A2DV"
 _HEADER = struct.Struct("<4sIII")
 _VERSION = 1
 _MERGE_RANKS = 1
-_MAX_PIECE = 0xFFFF
+MOST_PIECE = 0xFFFF
 _NO_BPE = "is no byte-level BPE tokenizer.json"
 _WORD_MARK = "\u2581".encode()
 _BYTE_PIECE = re.compile(rb"<0x([0-9A-Fa-f]{2})>")
@@ -147,7 +147,7 @@ def from_byte_level_bpe(path: Path, tokenizer: Mapping[str, Any], size: int) -> 
             pieces[token] = bytes(alphabet[character] for character in text)
         except KeyError:
             raise VocabularyError(path, f"token {token} is not byte-level text") from None
-        if len(pieces[token]) > _MAX_PIECE:
+        if len(pieces[token]) > MOST_PIECE:
             raise VocabularyError(path, f"token {token} is too long")
     if _ids_are_ranks(entries, merges):
         return Vocabulary(tuple(pieces), merge_ranks=True)
@@ -203,7 +203,7 @@ def from_gguf_tokens(
                 raise VocabularyError(path, f"token {token} is not byte-level text") from None
         else:
             piece = text.encode() if kind == _GGUF_USER_DEFINED else b""
-        if len(piece) > _MAX_PIECE:
+        if len(piece) > MOST_PIECE:
             raise VocabularyError(path, f"token {token} is too long")
         pieces.append(piece)
     entries = {text: token for token, text in enumerate(texts)}

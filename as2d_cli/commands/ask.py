@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from as2d_cli.tasks.answer_planning import AnswerPlan
     from as2d_cli.tasks.asking import AskOptions
     from as2d_cli.tasks.models import Backend, ModelRequest, Models
+    from as2d_cli.tasks.recording import Recording
     from as2d_cli.tasks.sources import Source
     from as2d_cli.tasks.transcript import Monitor, Transcript
     from as2d_cli.tasks.transcription import TranscribeOptions
@@ -350,7 +351,14 @@ class _Job:
         from as2d_cli.tasks.ahead import Ahead
         from as2d_cli.tasks.answer_planning import plan_answers
         from as2d_cli.tasks.asking import ask, nothing_said
-        from as2d_cli.tasks.models import check_answerer, default_backend, hears, open_models
+        from as2d_cli.tasks.models import (
+            check_answerer,
+            check_method,
+            default_backend,
+            hears,
+            open_models,
+        )
+        from as2d_cli.tasks.recording import record
 
         with self._streams() as (talk, out):
             backend = self.environment.backend or default_backend(
@@ -364,12 +372,16 @@ class _Job:
                     self._agree(name, backend, yes=yes)
             model = backend.ensure(llm.target, llm.offline)
             check_answerer(model)
+            check_method(model, plan.method)
             if llm.drafter is not None and backend.to_fetch(llm.drafter):
                 with contextlib.suppress(As2dError):  # told when it is to be loaded
                     backend.ensure(llm.drafter, llm.offline)
             if hears(model):
+                # What answers must not hear of the Ctrl-C that ends a recording, nor use it up.
                 with self._source(audio, excerpt, device) as source:
-                    self._ask_itself(source, made, talk, backend, out)
+                    recording = record(source, monitor=talk, backend=backend, offline=llm.offline)
+                if recording is not None:
+                    self._ask_itself(recording, made, talk, backend, out)
                 return talk.failures
 
             def opening(monitor: Monitor) -> AbstractContextManager[Models]:
@@ -404,22 +416,18 @@ class _Job:
             return talk.failures
 
     def _ask_itself(
-        self, source: Source, made: AnswerPlan, talk: Talk, backend: Backend, out: Writer
+        self, recording: Recording, made: AnswerPlan, talk: Talk, backend: Backend, out: Writer
     ) -> None:
         """Asks a model that hears the recording itself."""
         from as2d_cli.output.answers import answer_renderer
         from as2d_cli.tasks.asking import ask, hear
         from as2d_cli.tasks.models import check_answerer, open_models
-        from as2d_cli.tasks.recording import record
         from as2d_cli.text.question import AUDIO_SYSTEM, SYSTEM
 
         options = self.options
         if options.system == SYSTEM:  # which speaks of a transcript
             options = replace(options, system=AUDIO_SYSTEM)
         llm = made.request
-        recording = record(source, monitor=talk, backend=backend, offline=llm.offline)
-        if recording is None:
-            return
         transcript = recording.unwritten(self.listening.language)
         if self.show_transcript:
             again = recording.again()

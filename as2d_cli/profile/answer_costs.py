@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -88,9 +89,10 @@ class AnswerCosts:
             fields = {name: data[name] for name in cls.__dataclass_fields__}
             split = data["split"]
             trials = {
-                method: {kind: Trial(**trial) for kind, trial in kinds.items()}
+                method: {kind: _trial(kinds[kind]) for kind in (FREE, SOURCE)}
                 for method, kinds in data["trials"].items()
             }
+            trials["target"]  # what all others are compared with
             return cls(
                 **fields
                 | {
@@ -105,8 +107,15 @@ class AnswerCosts:
             raise ValueError(f"is broken ({error})") from error
 
 
+def _trial(data: Mapping[str, Any]) -> Trial:
+    trial = Trial(*(float(data[name]) for name in Trial.__dataclass_fields__))
+    if not (0 < trial.seconds < math.inf and trial.spread >= 0 and trial.length >= 0):
+        raise TypeError("an answer that cannot be")
+    return trial
+
+
 def _steps(data: Mapping[str, Any]) -> dict[int, float]:
     steps = {int(rows): float(seconds) for rows, seconds in data.items()}
-    if not steps or min(steps.values()) <= 0:
+    if not steps or not all(0 < seconds < math.inf for seconds in steps.values()):
         raise TypeError("steps that cannot be")
     return steps

@@ -39,7 +39,7 @@ class AnswerProfiles:
             return None, "nothing was measured here"
         except OSError as error:
             return None, f"{path.name} cannot be read ({error.strerror})"
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             return None, f"{path.name} is broken"
         why = stale(costs.key, key)
         return (None, why) if why else (costs, "")

@@ -49,7 +49,7 @@ def read_plan(path: Path, option: str = "--plan") -> SavedPlan:
         return _plan(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         problem = error.strerror or str(error)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         problem = f"is no plan ({error})"
     raise As2dError(
         f"{option} {path}: {problem}",

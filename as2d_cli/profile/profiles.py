@@ -136,7 +136,7 @@ def _read(path: Path, key: Mapping[str, Any]) -> tuple[Profile | None, str]:
         return None, "nothing was measured here"
     except OSError as error:
         return None, f"{path.name} cannot be read ({error.strerror})"
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None, f"{path.name} is broken"
     why = stale(profile.costs.key, key)
     return (None, why) if why else (profile, "")

@@ -64,6 +64,6 @@ class RecentAnswers:
         try:
             data: Any = json.loads(self._file.read_text(encoding="utf-8"))
             found = [RecentAnswer(str(d["method"]), float(d["length"])) for d in data]
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return []
         return found[-_KEPT:]

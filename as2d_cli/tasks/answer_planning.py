@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from as2d_cli.methods import needs_drafter
+from as2d_cli.methods import SPLIT, needs_drafter
 from as2d_cli.profile.answer_choice import choose
+from as2d_cli.profile.answer_costs import AnswerCosts
 from as2d_cli.tasks.models import AUTO, Backend, ModelRequest, PlanFace, make_plan
 
 __all__ = ["AnswerPlan", "plan_answers", "ruled"]
@@ -45,19 +46,39 @@ def plan_answers(request: ModelRequest, backend: Backend) -> AnswerPlan:
     drafter = request.drafter
     if drafter == AUTO:
         drafter = backend.answer_drafter(request.target)
-    why = "as asked for"
-    costs = request.costs
-    method = request.method
-    if costs is None:
-        found, missing = backend.answer_costs(request.target, drafter)
-        if method == AUTO:
-            method, why = ruled(request).method, f"by rule, not by measurement: {missing}"
-            if found is not None:
-                chosen = choose(found, backend.recent(request.target).answers)
-                method, why = chosen.method, chosen.why
-        if found is not None:
-            costs = found.run_costs(method)
+    if request.costs is not None:
+        return _made(request, drafter, None, "", backend)
+    found, missing = backend.answer_costs(request.target, drafter)
+    made = _made(request, drafter, found, missing, backend)
+    named = request.target_cores or request.draft_cores or request.threads
+    if found is None or not named or _measured_on(made.plan, found):
+        return made
+    return _made(request, drafter, None, "other cores were measured", backend)
+
+
+def _made(
+    request: ModelRequest,
+    drafter: str | None,
+    found: AnswerCosts | None,
+    missing: str,
+    backend: Backend,
+) -> AnswerPlan:
+    """The plan by `found`; without it by rule, and `missing` is why."""
+    method, why, costs = request.method, "as asked for", request.costs
+    if method == AUTO and found is not None:
+        chosen = choose(found, backend.recent(request.target).answers)
+        method, why = chosen.method, chosen.why
+    elif method == AUTO:
+        method, why = ruled(request).method, f"by rule, not by measurement: {missing}"
+    if found is not None:
+        costs = found.run_costs(method)
     made = replace(
         request, method=method, drafter=drafter if needs_drafter(method) else None, costs=costs
     )
     return AnswerPlan(made, make_plan(made, backend), why)
+
+
+def _measured_on(plan: PlanFace, found: AnswerCosts) -> bool:
+    if plan.method not in SPLIT:
+        return tuple(plan.target_cores) == found.cores
+    return (tuple(plan.target_cores), tuple(plan.draft_cores)) == found.split

@@ -32,6 +32,7 @@ __all__ = [
     "check_answerer",
     "check_drafter",
     "check_listener",
+    "check_method",
     "default_backend",
     "drafter_name",
     "hears",
@@ -302,6 +303,20 @@ def hears(model: Model) -> bool:
     return model.family == AUDIO_LLM
 
 
+def check_method(model: Model, method: str) -> None:
+    """Refuses a method for answers that the model cannot be run with.
+
+    Raises:
+        As2dError: status USAGE.
+    """
+    if method == "multi" and hears(model):
+        raise As2dError(
+            f"the method multi verifies several runs beside each other, which {model.id} cannot",
+            remedy="choose another method",
+            status=ExitStatus.USAGE,
+        )
+
+
 def check_listener(model: Model) -> None:
     """Refuses a model that does not write down what it hears.
 
@@ -412,17 +427,28 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         here = {entry.id for entry in store.catalogue.models if store.made(entry.id) is not None}
         return store.catalogue.smaller(target, here)
 
+    def there(name: str) -> catalog.Bundle | None:
+        """The bundle of this name or in this folder, if it is on this machine."""
+        try:
+            return catalog.default_store().find(name)
+        except As2dError:  # told when it is to be loaded
+            return None
+
     def answer_costs(target: str, drafter: str | None) -> tuple[AnswerCosts | None, str]:
-        store = catalog.default_store()
-        own = store.made(target)
+        own = there(target)
         if own is None:
             return None, "nothing was measured here"
-        with_drafter = store.made(drafter) if drafter is not None else None
-        profiles = AnswerProfiles(store.cache)
+        with_drafter = there(drafter) if drafter is not None else None
+        profiles = AnswerProfiles(catalog.default_store().cache)
         found, why = profiles.load(key_of(own, with_drafter))
         if found is None and with_drafter is not None:
             return profiles.load(key_of(own, None))[0], why
         return found, why
+
+    def recent(target: str) -> RecentAnswers:
+        own = there(target)
+        profiles = AnswerProfiles(catalog.default_store().cache)
+        return profiles.recent(target if own is None else own.id)
 
     return Backend(
         ensure=ensure,
@@ -436,5 +462,5 @@ def default_backend(monitor: Monitor, progress: Any = None) -> Backend:
         cores=lambda: this_machine().granted,
         answer_drafter=answer_drafter,
         answer_costs=answer_costs,
-        recent=lambda target: AnswerProfiles(catalog.default_store().cache).recent(target),
+        recent=recent,
     )

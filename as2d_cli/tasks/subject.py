@@ -90,6 +90,7 @@ class Heard:
         """
         self._samples, self._spoken, self._system = samples, spoken, system
         self._chat, self._prompter, self._language = AudioChat.of(model), prompter, language
+        self._window = model.window_samples
         self._last: tuple[Span, Samples] | None = None
 
     def whole(self, question: str) -> Prompt:
@@ -126,5 +127,6 @@ class Heard:
         """What the model is given of a part; one array for several questions about it."""
         if self._last is None or self._last[0] != part:
             heard = self._samples[part[0] : part[1]]
-            self._last = part, np.pad(heard, (0, padded(len(heard)) - len(heard)))
+            more = padded(len(heard), self._window) - len(heard)
+            self._last = part, np.pad(heard, (0, more))
         return self._last[1]

@@ -43,9 +43,12 @@ class AudioModel(ChatModel, Protocol):
     def spare_positions(self) -> int: ...
 
 
-def padded(samples: int) -> int:
-    """How many samples the model is given for so many: whole frames, and enough of them."""
-    return max(_LEAST, -(-samples // _FRAME) * _FRAME)
+def padded(samples: int, window: int) -> int:
+    """How many samples the model is given for so many: whole frames, and enough of them in each
+    window of so many samples.
+    """
+    whole = max(_LEAST, -(-samples // _FRAME) * _FRAME)
+    return whole + _FRAME if whole % window == _FRAME else whole
 
 
 class AudioChat:

@@ -23,9 +23,6 @@ from as2d_cli.text.bpe import BpeEncoder
 
 __all__ = ["Chat", "ChatModel", "Message"]
 
-_REFUSALS = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError)
-"""A template may fail in any way that Python knows."""
-
 _BREAK = "\ufdd0"
 """A code point that is no character, put into what looks like a special token and taken out again
 after the template was filled in.
@@ -157,8 +154,8 @@ class Chat:
             messages = _without_system(messages)
         try:
             text = self._render(messages)
-        except _REFUSALS as e:
-            self._fail(f"refuses the conversation: {e}")
+        except Exception as e:  # a template may fail in any way that Python knows
+            self._fail(f"refuses the conversation: {str(e) or type(e).__name__}")
         ids: list[int] = []
         at = 0
         for special in self._special.finditer(text):
@@ -212,7 +209,7 @@ class Chat:
         environment.globals["raise_exception"] = refuse
         try:
             return environment.from_string(template)
-        except jinja2.TemplateError as e:
+        except Exception as e:  # a template may be too much for Python's own compiler, too
             self._fail(f"is not understood: {e}")
 
     def _fail(self, problem: str) -> NoReturn:

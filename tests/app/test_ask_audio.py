@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -159,6 +160,30 @@ def test_the_microphone() -> None:
     ran = run_cli("ask", "--mic", "--end", "1", *LLM, "summarize", sound=sound)
     assert (ran.status, ran.stdout) == (0, ANSWER)
     assert ran.stderr == "as2d: <microphone>: recording until Ctrl-C\n"
+
+
+def test_a_method_that_it_cannot_be_run_with(clip: Path) -> None:
+    script = Script()
+    ran = ask("a", "--method", "multi", "--llm-drafter", "whisper-tiny.en", script=script)
+    assert (ran.status, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("as2d: the method multi verifies several runs beside each other, ")
+    assert [entry[0] for entry in script.log] == ["plan", "ensure"]  # nobody listened first
+
+
+def test_after_the_recording_ctrl_c_interrupts() -> None:
+    handlers: list[object] = []
+
+    def answer(prompt: str) -> str:
+        handlers.append(signal.getsignal(signal.SIGINT))
+        return "It."
+
+    usual = signal.getsignal(signal.SIGINT)
+    sound = FakeSound(tone(1.5, 48_000).astype("float32")[:, None])
+    ran = run_cli(
+        "ask", "--mic", "--end", "1", *LLM, "a", sound=sound, script=Script(answer=answer)
+    )
+    assert (ran.status, ran.stdout) == (0, "It.\n")
+    assert handlers == [usual]
 
 
 def test_inputs_that_fail(clip: Path) -> None:

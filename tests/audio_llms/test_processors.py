@@ -27,7 +27,7 @@ TEXTS = (
 
 def padded_for(model: Published, samples: Samples) -> Samples:
     """As the engine hears it."""
-    size = padded(len(samples))
+    size = padded(len(samples), model.bundle.window_samples)
     if model.bundle.pad_to_window:
         size = model.bundle.window_samples
     return np.pad(samples, (0, size - len(samples)))
@@ -66,7 +66,7 @@ def test_prompts_are_those_of_the_processor(
 ) -> None:
     model = published(name)
     chat = AudioChat.of(model.bundle)
-    size = padded(samples)
+    size = padded(samples, model.bundle.window_samples)
     told = [Message("system", system)] if system else []
     ours = chat.prompt([*told, chat.message(question)], size)
     if question == TEXTS[-1]:  # The reference takes what is typed for the tokens themselves.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from as2d_cli.catalog.check import check_bundle
 from as2d_cli.catalog.entries import Catalogue, HubSource, ModelEntry, SourceFile
 from as2d_cli.catalog.published import caches_in_place, external_files, published_files
 from as2d_cli.errors import As2dError, ExitStatus
+from as2d_cli.text.audio_chat import AudioChat
 from tests.audio_llms.folders import AUDIO, END, VOCABULARY, write_settings
 from tests.catalog import audio_llms
 from tests.catalog.conftest import FakeHub
@@ -93,7 +96,7 @@ def test_a_folder_becomes_a_bundle(original: Path, tmp_path: Path) -> None:
     assert bundle.context == 4096
     assert bundle.samples_per_position == audio_llms.SAMPLES_PER_POSITION
     assert (bundle.pad_to_window, bundle.spare_positions) == (True, 0)
-    assert bundle.most_windows == 4096 * audio_llms.SAMPLES_PER_POSITION // 480_000
+    assert bundle.most_windows == -(-4096 * audio_llms.SAMPLES_PER_POSITION // 480_000)
     assert bundle.special[bundle.tokens["audio"]] == AUDIO["voxtral"]
     assert [bundle.special[token] for token in bundle.ends] == [END["voxtral"]]
     assert bundle.special[bundle.tokens["start"]] == "<s>"
@@ -133,6 +136,62 @@ def test_weights_outside_the_folder_are_refused(folder: Path, tmp_path: Path, pl
     move_weights(folder / "onnx" / "embed_tokens.onnx", place)
     with pytest.raises(As2dError, match=r"embed_tokens\.onnx: has weights in '.*', outside"):
         bundle_of(folder, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("make", [lambda path: None, Path.mkdir, os.mkfifo])
+def test_weights_that_are_not_there(
+    folder: Path, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    move_weights(folder / "onnx" / "embed_tokens.onnx", "weights")
+    make(folder / "onnx" / "weights")
+    with pytest.raises(As2dError, match="has no onnx/weights") as caught:
+        bundle_of(folder, tmp_path / "cache")
+    assert caught.value.status is ExitStatus.UNAVAILABLE
+
+
+@pytest.mark.parametrize("place", ["a\nfile: b", " weights"])
+def test_weights_whose_name_is_no_line_are_refused(
+    folder: Path, tmp_path: Path, place: str
+) -> None:
+    move_weights(folder / "onnx" / "embed_tokens.onnx", place)
+    with pytest.raises(As2dError, match=r"has weights in '.*', which is no name"):
+        bundle_of(folder, tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bundle.txt",
+        "vocabulary.bin",
+        "merges.bin",
+        "chat_template.jinja",
+        "features.onnx",
+        "features.data",
+    ],
+)
+def test_no_file_of_the_folder_is_written_over(folder: Path, tmp_path: Path, name: str) -> None:
+    graph = folder / "onnx" / "embed_tokens.onnx"
+    move_weights(graph, name)
+    weights = graph.with_name(f"{graph.name}_data").rename(graph.with_name(name))
+    before = weights.read_bytes()
+    with pytest.raises(As2dError, match="has the name of another file of the bundle"):
+        bundle_of(folder, tmp_path / "cache")
+    assert weights.read_bytes() == before
+
+
+def test_weights_of_one_name_in_two_folders(folder: Path, tmp_path: Path) -> None:
+    first, second = folder / "onnx" / "audio_encoder_q4.onnx", folder / "embed_tokens.onnx"
+    for path in list((folder / "onnx").glob("embed_tokens.*")):
+        path.rename(folder / path.name)
+    (name,) = [path.name for path in external_files(first)]
+    move_weights(second, name)
+    weights = [first.with_name(name), folder / name]
+    second.with_name(f"{second.name}_data").rename(weights[1])
+    before = [path.read_bytes() for path in weights]
+    assert before[0] != before[1]
+    with pytest.raises(As2dError, match="has the name of another file of the bundle"):
+        bundle_of(folder, tmp_path / "cache")
+    assert [path.read_bytes() for path in weights] == before
 
 
 def test_the_form_with_four_bits_is_taken_first(folder: Path) -> None:
@@ -183,7 +242,9 @@ def test_a_folder_that_lacks_something(folder: Path, tmp_path: Path, name: str) 
         ("config", {"model_type": "qwen2_audio"}, "is of kind 'qwen2_audio'"),
         ("config", {"text_config": {"max_position_embeddings": "many"}}, "is no number"),
         ("preprocessor_config", {"hop_length": 320}, "'hop_length' is 320"),
+        ("config", {"text_config": {"max_position_embeddings": 3}}, "is no number"),
         ("preprocessor_config", {"feature_size": 24}, "no multiple of 16"),
+        ("preprocessor_config", {"feature_size": 1 << 26}, "no multiple of 16 up to 512"),
         ("preprocessor_config", {"feature_size": 32}, r"does not run on 3000 frames of 32 bins"),
         ("tokenizer", {"pre_tokenizer": None}, "cuts text in a way that is not known"),
         ("tokenizer", {"normalizer": {"type": "Lowercase"}}, "in a way that is not known"),
@@ -198,6 +259,72 @@ def test_a_model_that_is_not_known(
         bundle_of(folder, tmp_path / "cache")
     assert name in str(caught.value) or "audio_encoder" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("token", "problem"),
+    [
+        ({"id": 1 << 70, "content": "<x>", "special": True}, f"has token {1 << 70}, which cannot"),
+        ({"id": VOCABULARY, "content": "\ud800", "special": True}, "is not JSON"),
+        ({"id": 300, "content": "x" * 70_000, "special": False}, "token 300 is too long"),
+    ],
+)
+def test_an_added_token_that_cannot_be(
+    folder: Path, tmp_path: Path, token: dict[str, Any], problem: str
+) -> None:
+    data = json.loads((folder / "tokenizer.json").read_text())
+    data["added_tokens"].append(token)
+    (folder / "tokenizer.json").write_text(json.dumps(data))
+    with pytest.raises(As2dError, match=rf"tokenizer\.json: {problem}"):
+        bundle_of(folder, tmp_path / "cache")
+
+
+def test_errors_are_about_files_that_the_user_has(folder: Path, tmp_path: Path) -> None:
+    graph = folder / "onnx" / "decoder_model_merged_q4.onnx"
+    graph.write_bytes(b"")
+    with pytest.raises(As2dError, match="cannot load it") as caught:
+        bundle_of(folder, tmp_path / "cache")
+    assert str(caught.value).startswith(f"{graph}: ")
+    assert "building" not in str(caught.value)
+
+
+@pytest.mark.parametrize("lost", ["past_key_values.0.value", "present.1.key"])
+def test_a_decoder_that_forgets(folder: Path, tmp_path: Path, lost: str) -> None:
+    graph = folder / "onnx" / "decoder_model_merged_q4.onnx"
+    model = onnx.load_model(graph)
+    for values in (model.graph.input, model.graph.output):
+        for value in [v for v in values if v.name == lost]:
+            values.remove(value)
+    for node in model.graph.node:
+        node.input[:] = ["" if name == lost else name for name in node.input]
+    onnx.save_model(model, graph)
+    with pytest.raises(As2dError, match=r"decoder_model_merged_q4\.onnx: ") as caught:
+        bundle_of(folder, tmp_path / "cache")
+    assert caught.value.status is ExitStatus.UNAVAILABLE
+
+
+def test_a_decoder_of_sizes_that_cannot_be(folder: Path, tmp_path: Path) -> None:
+    graph = folder / "onnx" / "decoder_model_merged_q4.onnx"
+    model = onnx.load_model(graph)
+    for value in model.graph.input:
+        if value.name == "past_key_values.0.key":
+            value.type.tensor_type.shape.dim[1].dim_value = 0
+    onnx.save_model(model, graph)
+    with pytest.raises(As2dError, match="heads, width or vocabulary that cannot be"):
+        bundle_of(folder, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("context", [4, 100, 300, 400, 4096])
+def test_audio_that_fits_the_context_is_not_too_much_for_the_encoder(
+    original: Path, tmp_path: Path, context: int
+) -> None:
+    folder = Path(shutil.copytree(original, tmp_path / "model"))
+    change(folder / "config.json", text_config={"max_position_embeddings": context})
+    bundle = bundle_of(folder, tmp_path / "cache")
+    chat = AudioChat.of(replace(bundle, pad_to_window=False))
+    most = bundle.most_windows * bundle.window_samples
+    assert most > 0
+    assert chat.positions(most + 320) > context
 
 
 def test_an_encoder_of_the_other_kind(folder: Path, tmp_path: Path) -> None:
@@ -222,6 +349,7 @@ def test_a_decoder_that_is_none(folder: Path, tmp_path: Path) -> None:
         ([6, 2, 0], "</s>", (2, 6, 0)),
         (4, None, (4,)),
         ([4], "</s>", (4,)),
+        ([4, 1 << 20], "</s>", (4,)),  # the model cannot say all of them
         (None, "</s>", (2,)),
     ],
 )
@@ -313,7 +441,8 @@ def test_places_of_a_chat_template(folder: Path, tmp_path: Path, where: str) -> 
     if where == "json":
         (folder / "chat_template.json").write_text(json.dumps({"chat_template": template}))
     else:
-        listed = [{"name": "tool_use", "template": ""}, {"name": "default", "template": template}]
+        others = [{"name": ["none"], "template": ""}, {"name": "tool_use", "template": ""}]
+        listed = [*others, {"name": "default", "template": template}]
         change(
             folder / "tokenizer_config.json",
             chat_template=template if where == "config" else listed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,10 +24,13 @@ from as2d_cli.profile.answer_timing import AnswerSubject, measure_answers
 from as2d_cli.profile.layouts import Layout
 from as2d_cli.profile.measure import Effort
 from as2d_cli.profile.recent import RecentAnswer, RecentAnswers
+from as2d_cli.tasks.models import default_backend
 from tests.catalog.language_models import write_model
 from tests.catalog.test_llama import bundle_of
 from tests.fakes import run_cli
+from tests.tasks.test_transcription import Watcher
 
+USUAL = {"spread": 0.1, "length": 1.0}
 KEY = {"machine": "a machine", "kernels": "k", "target": "toy", "drafter": "small", "as2d": "1"}
 
 
@@ -120,17 +124,29 @@ def test_costs_are_kept_until_they_are_stale(tmp_path: Path) -> None:
     assert found is None
     assert why == "what was measured is stale: kernels changed since"
     assert profiles.load({**KEY, "drafter": None})[0] is None
-    path.write_text(path.read_text()[:100])
-    assert profiles.load(KEY) == (None, f"{path.name} is broken")
+    for broken in (path.read_text()[:100], "[]", "[" * 100_000):
+        path.write_text(broken)
+        assert profiles.load(KEY) == (None, f"{path.name} is broken")
 
 
 @pytest.mark.parametrize(
-    "change", [{"format": "x"}, {"steps": {}}, {"steps": {"1": 0}}, {"trials": {"t": {"k": {}}}}]
+    "change",
+    [
+        {"format": "x"},
+        {"steps": {}},
+        {"steps": {"1": 0}},
+        {"steps": {"1": math.inf}},
+        {"trials": {"t": {"k": {}}}},
+        {"trials": {}},
+        {"trials": {"target": {FREE: {"seconds": 1, "spread": 0, "length": 1}}}},
+        {"trials": {"target": dict.fromkeys((FREE, SOURCE), {"seconds": 0} | USUAL)}},
+        {"trials": {"target": dict.fromkeys((FREE, SOURCE), {"seconds": "long"} | USUAL)}},
+    ],
 )
 def test_what_are_no_costs(change: dict[str, Any]) -> None:
     data = json.loads(json.dumps(known().as_json()))
     assert AnswerCosts.from_json(data) == known()
-    with pytest.raises(ValueError, match="is"):
+    with pytest.raises(ValueError, match=r"is|not"):
         AnswerCosts.from_json(data | change)
 
 
@@ -145,8 +161,9 @@ def test_recent_answers_are_remembered(tmp_path: Path) -> None:
     assert again == recent.answers
     assert len(again) == 32
     assert again[-1] == RecentAnswer("lookup", 4.0)
-    file.write_text("[1]")
-    assert not RecentAnswers(file).answers
+    for broken in ("[1]", "[" * 100_000):
+        file.write_text(broken)
+        assert not RecentAnswers(file).answers
     file.unlink()
     file.parent.rmdir()
     file.parent.write_text("no folder")
@@ -296,7 +313,10 @@ def few_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_language_model_is_measured_kept_and_planned_by(
-    models: tuple[Bundle, Bundle], tmp_path: Path, few_tokens: None
+    models: tuple[Bundle, Bundle],
+    tmp_path: Path,
+    few_tokens: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     variables = {"AS2D_CACHE_DIR": str(tmp_path)}
     pair = ("--target", str(models[0].path), "--drafter", str(models[1].path))
@@ -317,6 +337,15 @@ def test_a_language_model_is_measured_kept_and_planned_by(
     other = run_cli("profile", "--target", str(models[0].path), "--drafter", "none", "--saved",
                     variables=variables)  # fmt: skip
     assert other.stderr == "as2d: nothing was measured here; run as2d profile without --saved\n"
+    # What ask asks, which knows models by the names that it was given.
+    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path))
+    backend = default_backend(Watcher())
+    own, drafter = (str(model.path) for model in models)
+    assert backend.answer_costs(own, drafter) == (costs, "")
+    assert backend.answer_costs("./none", drafter) == (None, "nothing was measured here")
+    backend.recent(own).add("lookup", 6, 2)
+    kept = AnswerProfiles(tmp_path).recent(models[0].id).answers
+    assert kept == (RecentAnswer("lookup", 3.0),)
 
 
 @pytest.mark.parametrize("option", ["--html", "--alignment"])
@@ -338,3 +367,6 @@ def test_a_drafter_is_one_that_is_here_and_smaller() -> None:
     assert catalogue.smaller(large, {large, tiny}) == tiny
     assert catalogue.smaller(tiny, {large, small, tiny}) is None
     assert catalogue.smaller("./folder", {small}) is None
+    hearing = {entry.id for entry in catalogue.models if entry.role == "audio-llm"}
+    assert len(hearing) > 1
+    assert all(catalogue.smaller(name, hearing) is None for name in hearing)

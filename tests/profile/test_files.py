@@ -72,7 +72,9 @@ def test_other_machines_and_models_have_profiles_of_their_own(tmp_path: Path) ->
         assert profiles.load(KEY | {name: "another"}) == (None, "nothing was measured here")
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"format": "as2d-costs-2"}'])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "null", '{"format": "as2d-costs-2"}', "[" * 100_000]
+)
 def test_a_broken_profile_is_as_good_as_none(tmp_path: Path, text: str) -> None:
     profiles = Profiles(tmp_path)
     path = profiles.save(Profile(costs()))
@@ -124,6 +126,15 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, change: dict[str, Any], prob
 def test_a_plan_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(As2dError, match="No such file"):
         read_plan(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[" * 100_000])
+def test_what_is_no_json_object_is_no_plan(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    with pytest.raises(As2dError, match="is no plan") as caught:
+        read_plan(path)
+    assert caught.value.status == ExitStatus.USAGE
 
 
 def test_a_plan_fills_in_what_is_not_asked_for() -> None:

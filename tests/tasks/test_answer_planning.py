@@ -7,19 +7,33 @@ from typing import Any
 
 import pytest
 
+from as2d_cli.decoding.plan import PlanRequest
 from as2d_cli.profile.answer_costs import AnswerCosts
 from as2d_cli.profile.recent import RecentAnswers
 from as2d_cli.tasks.answer_planning import AnswerPlan, plan_answers
 from as2d_cli.tasks.asking import answering
-from tests.fakes import Script, backend
+from tests.fakes import FakePlan, Script, backend
 from tests.profile.test_answers import known
+
+Cores = tuple[int, ...]
 
 
 def planned(
-    script: Script, found: AnswerCosts | None = None, here: str | None = None, **asked: Any
+    script: Script,
+    found: AnswerCosts | None = None,
+    here: str | None = None,
+    on: tuple[Cores, Cores] = ((), ()),
+    **asked: Any,
 ) -> AnswerPlan:
-    """The plan for a model where `here` could draft and `found` was measured."""
+    """The plan for a model where `here` could draft and `found` was measured; `on`: the cores of
+    both lanes.
+    """
     base = backend(script)
+    target_cores, draft_cores = on
+
+    def plan(request: PlanRequest) -> FakePlan:
+        base.plan(request)
+        return FakePlan(request.method, 8, target_cores=target_cores, draft_cores=draft_cores)
 
     def answer_costs(target: str, drafter: str | None) -> tuple[AnswerCosts | None, str]:
         script.log.append(("costs", target, drafter))
@@ -30,6 +44,7 @@ def planned(
         recent.add("lookup", 50, 10)
     there = replace(
         base,
+        plan=plan,
         answer_drafter=lambda target: here,
         answer_costs=answer_costs,
         recent=lambda target: recent,
@@ -82,3 +97,25 @@ def test_a_named_method_gets_the_measured_costs() -> None:
     costs = script.asked[0].costs
     assert costs is not None
     assert costs.drafted_steps == {1: 0.07, 8: 0.11}
+
+
+@pytest.mark.parametrize(
+    ("asked", "on", "holds"),
+    [
+        ({"target_cores": "0-1"}, ((0, 1), (0, 1)), True),
+        ({"target_cores": "0"}, ((0,), (0,)), False),
+        ({"threads": 1}, ((0,), (0,)), False),
+        ({"method": "anchored", "draft_cores": "1"}, ((0,), (1,)), True),
+        ({"method": "anchored", "draft_cores": "0"}, ((1,), (0,)), False),
+    ],
+)
+def test_what_was_measured_on_other_cores_says_nothing(
+    asked: dict[str, Any], on: tuple[Cores, Cores], holds: bool
+) -> None:
+    script = Script()
+    made = planned(script, known(coupled=(5.0, 1.0)), here="small", on=on, **asked)
+    assert (made.request.costs is not None) == holds
+    assert (script.asked[-1].costs is not None) == holds
+    if "method" not in asked:
+        assert made.request.method == ("coupled" if holds else "lookup")
+        assert ("other cores were measured" in made.why) != holds

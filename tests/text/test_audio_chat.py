@@ -99,7 +99,18 @@ def test_lines_of_the_encoder(
 
 
 @pytest.mark.parametrize(
-    ("samples", "wanted"), [(0, 320), (1, 320), (320, 320), (321, 480), (16_000, 16_000)]
+    ("samples", "wanted"),
+    [
+        (0, 320),
+        (1, 320),
+        (320, 320),
+        (321, 480),
+        (16_000, 16_000),
+        (480_000, 480_000),
+        (480_001, 480_320),  # a frame by itself is less than the encoder takes
+        (480_161, 480_320),
+        (960_160, 960_320),
+    ],
 )
 def test_what_is_heard_is_whole_frames(samples: int, wanted: int) -> None:
-    assert padded(samples) == wanted
+    assert padded(samples, 480_000) == wanted

@@ -113,6 +113,8 @@ def test_variables_of_the_template() -> None:
         ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "refuses the conversation"),
         ("{{ messages.append(1) }}", "refuses the conversation"),
         ("{% for x in range(10 ** 9) %}{% endfor %}", "refuses the conversation"),
+        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "refuses the conversation"),
+        ("{{ 'a' * 10 ** 18 }}", "refuses the conversation: MemoryError"),
     ],
 )
 def test_a_template_that_fails(template: str, problem: str) -> None:
@@ -122,6 +124,7 @@ def test_a_template_that_fails(template: str, problem: str) -> None:
     assert caught.value.status is ExitStatus.UNAVAILABLE
 
 
-def test_no_template() -> None:
+@pytest.mark.parametrize("template", ["{% if %}", "{{" + "(" * 5000 + ")" * 5000 + "}}"])
+def test_no_template(template: str) -> None:
     with pytest.raises(As2dError, match="chat template of toy is not understood"):
-        chat("{% if %}")
+        chat(template)
