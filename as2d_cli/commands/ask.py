@@ -30,7 +30,7 @@ from as2d_cli.commands.panels import PanelCommand
 from as2d_cli.environment import Environment
 from as2d_cli.errors import As2dError, ExitStatus
 from as2d_cli.limits import MAX_BUDGET, MAX_THREADS
-from as2d_cli.output.answers import AnswerFormat
+from as2d_cli.output.answer_format import AnswerFormat
 
 if TYPE_CHECKING:
     from as2d_cli.output.renderer import Writer

@@ -6,25 +6,17 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from typing import Any
 
 from as2d_cli import __version__
 from as2d_cli.errors import As2dError, one_line
+from as2d_cli.output.answer_format import AnswerFormat
 from as2d_cli.output.json_format import clean, ratio, strict
 from as2d_cli.output.renderer import Writer
 from as2d_cli.tasks.answer import Answer, Answers
 from as2d_cli.tasks.transcript import Transcript
 
-__all__ = ["AnswerFormat", "AnswerRenderer", "answer_renderer"]
-
-
-class AnswerFormat(StrEnum):
-    """What ``ask --format`` takes."""
-
-    TEXT = "text"
-    JSON = "json"
-    JSONL = "jsonl"
+__all__ = ["AnswerRenderer", "answer_renderer"]
 
 
 class AnswerRenderer(ABC):
