@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from as2d_cli.profile.answer_costs import AnswerCosts
-from as2d_cli.profile.profiles import file_name, stale, write_whole
+from as2d_cli.profile.profiles import file_name, read_kept, write_whole
 from as2d_cli.profile.recent import RecentAnswers
 
 __all__ = ["AnswerProfiles"]
@@ -32,19 +31,14 @@ class AnswerProfiles:
 
     def load(self, key: Mapping[str, Any]) -> tuple[AnswerCosts | None, str]:
         """What belongs to `key`, and if nothing that holds does, why not."""
-        path = self._folder / file_name(key)
-        try:
-            costs = AnswerCosts.from_json(json.loads(path.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            return None, "nothing was measured here"
-        except OSError as error:
-            return None, f"{path.name} cannot be read ({error.strerror})"
-        except (ValueError, AttributeError, RecursionError):
-            return None, f"{path.name} is broken"
-        why = stale(costs.key, key)
-        return (None, why) if why else (costs, "")
+        return read_kept(self._folder / file_name(key), key, _costs)
 
     def recent(self, target: str) -> RecentAnswers:
         """What became of recent answers of a model; `target`: its id."""
         name = file_name({"machine": "recent", "target": target, "drafter": None})
         return RecentAnswers(self._folder / name)
+
+
+def _costs(data: Any) -> tuple[AnswerCosts, Mapping[str, Any]]:
+    costs = AnswerCosts.from_json(data)
+    return costs, costs.key

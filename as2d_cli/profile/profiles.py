@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from as2d_cli import __version__
 from as2d_cli.cpu import cpu_name
@@ -32,9 +33,12 @@ __all__ = [
     "file_name",
     "here",
     "key_of",
-    "stale",
+    "read_kept",
     "write_whole",
 ]
+
+
+_Kept = TypeVar("_Kept")
 
 
 class BundleFolder(Protocol):
@@ -86,7 +90,7 @@ class Profiles:
         """
         why = "nothing was measured here"
         for path in self._paths(key):
-            profile, why = _read(path, key)
+            profile, why = read_kept(path, key, _profile)
             if profile is not None:
                 return profile, ""
         return None, why
@@ -108,7 +112,7 @@ def file_name(key: Mapping[str, Any]) -> str:
     return "-".join(_plain(str(name)) for name in names) + ".json"
 
 
-def write_whole(path: Path, data: Mapping[str, Any]) -> None:
+def write_whole(path: Path, data: Mapping[str, Any] | Sequence[Any]) -> None:
     """Writes JSON, whole or not at all, in the place of what was there.
 
     Raises:
@@ -125,24 +129,37 @@ def write_whole(path: Path, data: Mapping[str, Any]) -> None:
             remedy="make room there or set AS2D_CACHE_DIR to another folder",
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
-def _read(path: Path, key: Mapping[str, Any]) -> tuple[Profile | None, str]:
+def read_kept(
+    path: Path, key: Mapping[str, Any], parse: Callable[[Any], tuple[_Kept, Mapping[str, Any]]]
+) -> tuple[_Kept | None, str]:
+    """What a file keeps for `key`, and if that is nothing that holds, why not.
+
+    Args:
+        parse: makes of JSON what is kept, and the key that it belongs to; whatever it raises for
+            what is no such thing.
+    """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        profile = Profile(CostModel.from_json(data), recordings_from_json(data["heard"]))
+        found, belongs_to = parse(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None, "nothing was measured here"
     except OSError as error:
         return None, f"{path.name} cannot be read ({error.strerror})"
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None, f"{path.name} is broken"
-    why = stale(profile.costs.key, key)
-    return (None, why) if why else (profile, "")
+    why = _stale(belongs_to, key)
+    return (None, why) if why else (found, "")
 
 
-def stale(found: Mapping[str, Any], key: Mapping[str, Any]) -> str:
+def _profile(data: Any) -> tuple[Profile, Mapping[str, Any]]:
+    costs = CostModel.from_json(data)
+    return Profile(costs, recordings_from_json(data["heard"])), costs.key
+
+
+def _stale(found: Mapping[str, Any], key: Mapping[str, Any]) -> str:
     """Why what belongs to `found` says nothing of `key`, or an empty text.
 
     Where the latter has no drafter, any will do.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from as2d_cli.errors import As2dError
+from as2d_cli.profile.profiles import write_whole
 
 __all__ = ["RecentAnswer", "RecentAnswers"]
 
@@ -49,14 +51,8 @@ class RecentAnswers:
         self._answers = [*self._answers, RecentAnswer(method, tokens / steps)][-_KEPT:]
         if self._file is None:
             return
-        temporary = self._file.with_name(f".{self._file.name}.{os.getpid()}")
-        try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps([vars(answer) for answer in self._answers]) + "\n")
-            temporary.replace(self._file)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+        with contextlib.suppress(As2dError):
+            write_whole(self._file, [vars(answer) for answer in self._answers])
 
     def _read(self) -> list[RecentAnswer]:
         if self._file is None:

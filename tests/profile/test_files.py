@@ -195,3 +195,9 @@ def _vocabulary(path: Path) -> Path:
 
     Vocabulary(tuple(f" word{letter}".encode() for letter in "abcdefghij"), False).write(path)
     return path
+
+
+def test_a_profile_that_cannot_be_kept_is_told_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "profiles").write_text("no folder")
+    with pytest.raises(As2dError, match=r"cannot write .*profiles.*; make room there"):
+        Profiles(tmp_path).save(Profile(costs()))
